@@ -1,0 +1,200 @@
+//! The values that operations take and give: attributes, directory entries, options, figures.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::policy::Mode;
+
+/// An inode number: 40 bits, never used twice in the life of a volume.
+pub type Ino = u64;
+
+/// The root directory.
+pub const ROOT_INO: Ino = 1;
+
+/// The longest name of a directory entry, bytes.
+pub const NAME_MAX_BYTES: usize = 255;
+
+/// The file-type bits of a mode, as in `stat(2)`.
+pub mod kind {
+    pub const MASK: u32 = 0o170000;
+    pub const FIFO: u32 = 0o010000;
+    pub const CHAR: u32 = 0o020000;
+    pub const DIR: u32 = 0o040000;
+    pub const BLOCK: u32 = 0o060000;
+    pub const FILE: u32 = 0o100000;
+    pub const SYMLINK: u32 = 0o120000;
+    pub const SOCKET: u32 = 0o140000;
+}
+
+/// What `stat` tells. Times are nanoseconds since 1970-01-01 UTC, and may be negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attr {
+    pub ino: Ino,
+    /// File type ([`kind`]) and permission bits.
+    pub mode: u32,
+    pub nlink: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub rdev: u32,
+    pub size: u64,
+    /// Allocated space in units of 512 bytes.
+    pub blocks: u64,
+    pub atime_ns: i64,
+    pub mtime_ns: i64,
+    pub ctime_ns: i64,
+    pub btime_ns: i64,
+}
+
+/// What to change of an inode's attributes; `None` leaves a field as it is. `ctime` becomes the operation's time
+/// unless given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetAttr {
+    /// Permission bits; the file type cannot be changed.
+    pub mode: Option<u32>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub size: Option<u64>,
+    pub atime_ns: Option<i64>,
+    pub mtime_ns: Option<i64>,
+    pub ctime_ns: Option<i64>,
+}
+
+/// Who and what a new inode is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewNode {
+    /// File type ([`kind`]) and permission bits.
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    /// Device number of a character or block special file, else 0.
+    pub rdev: u32,
+}
+
+/// How `rename` treats an existing target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RenameMode {
+    /// Replace it, as `rename(2)` does.
+    #[default]
+    Replace,
+    /// Refuse with [`crate::Error::Exists`].
+    NoReplace,
+    /// Swap the two names.
+    Exchange,
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    pub ino: Ino,
+    /// The file-type bits of the inode's mode ([`kind`]).
+    pub kind: u32,
+    pub name: Vec<u8>,
+    /// Pass it to `readdir` to go on after this entry.
+    pub cookie: u64,
+}
+
+/// How a chip is formatted.
+#[derive(Clone, Debug)]
+pub struct FormatOptions {
+    /// The volume's identity; seeds every checksum, so it must differ from what the chip held before.
+    pub volume_id: [u8; 16],
+    /// A name for people, at most 32 bytes of UTF-8.
+    pub label: String,
+    pub root_mode: u32,
+    pub root_uid: u32,
+    pub root_gid: u32,
+    pub now_ns: i64,
+}
+
+/// Whether data is compressed on its way to flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    #[default]
+    None,
+    Lz4,
+}
+
+/// How a volume is mounted.
+#[derive(Clone, Debug)]
+pub struct MountOptions {
+    /// Never program or erase; a volume that needs recovery is recovered in memory only.
+    pub read_only: bool,
+    pub mode: Mode,
+    pub compression: Compression,
+    /// Bound on the caches (pages, inodes, recent index changes), bytes.
+    pub cache_bytes: usize,
+    pub now_ns: i64,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            mode: Mode::default(),
+            compression: Compression::default(),
+            cache_bytes: 4 << 20,
+            now_ns: 0,
+        }
+    }
+}
+
+/// What `statfs` tells, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatFs {
+    pub chunk_bytes: u32,
+    pub capacity_bytes: u64,
+    pub free_bytes: u64,
+    /// Inodes in use.
+    pub files: u64,
+}
+
+/// The state of a mounted volume, for `info` and for tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    pub volume_id: [u8; 16],
+    pub label: String,
+    pub version: u32,
+    pub epoch: u32,
+    /// Checkpoints written in the life of the volume.
+    pub checkpoints: u64,
+    pub clean: bool,
+    pub chunk_bytes: u32,
+    pub capacity_bytes: u64,
+    pub used_bytes: u64,
+    pub files: u64,
+    /// Blocks by what they are.
+    pub blocks: BlockCounts,
+    /// Erase counts over all blocks that are not bad: least, sum and greatest.
+    pub erases_min: u32,
+    pub erases_total: u64,
+    pub erases_max: u32,
+    /// Reads whose checksum failed or that the chip could not correct, since mount.
+    pub corrupt_reads: u64,
+    /// The times forced migration or collection ran since mount.
+    pub collections: u64,
+}
+
+/// How many blocks are what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockCounts {
+    /// Erased, or holding nothing that is needed.
+    pub free: u32,
+    /// In the SLC region.
+    pub slc: u32,
+    /// In the native (MLC, TLC, QLC) region.
+    pub native: u32,
+    /// Index, tables and anchors.
+    pub metadata: u32,
+    pub bad: u32,
+}
+
+/// What a check of the whole volume found. It is clean when `findings` is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    pub files: u64,
+    pub directories: u64,
+    pub chunks: u64,
+    pub index_pages: u64,
+    /// One line for each thing that is wrong, naming the inode, the slot and what was expected.
+    pub findings: Vec<String>,
+}

@@ -1,0 +1,1 @@
+//! An emulated NAND chip.

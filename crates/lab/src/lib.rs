@@ -1,0 +1,1 @@
+//! Workloads, models and experiments.

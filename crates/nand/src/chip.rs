@@ -1,0 +1,137 @@
+//! The trait of a chip, its errors, and the causes its operations are counted under.
+
+use alloc::vec::Vec;
+
+use crate::{CellMode, Geometry, Layout};
+
+/// Why an operation is done; chips count operations by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// Data a caller reads or writes.
+    Host,
+    /// The file system's own structures: nodes, index, tables, checkpoints, mount.
+    Metadata,
+    /// Moving data from SLC blocks to native ones.
+    Migration,
+    /// Collecting what is still valid in a block that is mostly stale.
+    Gc,
+    /// Evening out erase counts.
+    WearLevel,
+}
+
+impl Cause {
+    /// Every cause, in the order counters are kept.
+    pub const ALL: [Cause; 5] = [Cause::Host, Cause::Metadata, Cause::Migration, Cause::Gc, Cause::WearLevel];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Host => "host",
+            Cause::Metadata => "metadata",
+            Cause::Migration => "migration",
+            Cause::Gc => "gc",
+            Cause::WearLevel => "wear_level",
+        }
+    }
+}
+
+/// What a read found out besides the bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadInfo {
+    /// Bits the ECC engine corrected, the worst of the page's codewords.
+    pub corrected_bits: u32,
+    /// Bits it could have corrected in each codeword.
+    pub correctable_bits: u32,
+}
+
+/// A posted operation that did not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The erase block it was done on.
+    pub block: u32,
+    /// The program unit, or `None` for an erase.
+    pub unit: Option<u32>,
+}
+
+/// Why a chip refused or failed an operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NandError {
+    /// More bits were wrong than the ECC engine can correct; the buffers hold nothing of use.
+    #[error("block {block} page {page}: uncorrectable")]
+    Uncorrectable { block: u32, page: u32 },
+    /// A program failed: the block has gone bad, what it held before is still readable.
+    #[error("block {block} unit {unit}: program failed")]
+    ProgramFailed { block: u32, unit: u32 },
+    /// An erase failed: the block has gone bad.
+    #[error("block {block}: erase failed")]
+    EraseFailed { block: u32 },
+    /// The address lies outside the chip, or a buffer does not fit the page.
+    #[error("block {block} page {page}: outside the chip, or a buffer of the wrong size")]
+    OutOfRange { block: u32, page: u32 },
+    /// The caller broke the programming rules (order, mode, a page programmed twice).
+    #[error("block {block} unit {unit}: programming rule broken: {rule}")]
+    Misuse { block: u32, unit: u32, rule: &'static str },
+    /// The power is off: nothing works until the chip is powered on again.
+    #[error("the chip has no power")]
+    PowerOff,
+    /// The medium under an emulated chip failed, or the device driver did (an `errno` where there is one).
+    #[error("the chip's medium failed: {what} (errno {errno})")]
+    Medium { what: &'static str, errno: i32 },
+}
+
+/// A chip: erase blocks of pages, programmed in one of two cell modes.
+///
+/// Reads wait for their data. Programs and erases may be *posted*: `Ok` means accepted, and the outcome is known
+/// at the next [`Nand::barrier`]; a power cut may undo any that are still in flight. On one die an operation
+/// starts only after the one before it has ended. An implementation may also report a failure at once.
+pub trait Nand {
+    /// The chip's shape.
+    fn geometry(&self) -> &Geometry;
+
+    /// How a block is programmed in `mode`.
+    fn layout(&self, mode: CellMode) -> &Layout;
+
+    /// Erases a block endures when used in `mode`.
+    fn endurance(&self, mode: CellMode) -> u32;
+
+    /// Reads `data.len()` bytes from byte `column` of a page and the first `spare.len()` spare bytes.
+    ///
+    /// Either buffer may be empty. An erased page reads as `0xFF`. The cost is that of a whole page's sensing.
+    fn read(
+        &mut self,
+        block: u32,
+        page: u32,
+        column: u32,
+        data: &mut [u8],
+        spare: &mut [u8],
+        cause: Cause,
+    ) -> Result<ReadInfo, NandError>;
+
+    /// Programs the next (or a later) `unit` of `block` in `mode`.
+    ///
+    /// `data` is `pages_per_unit * page_bytes` long and `spare` `pages_per_unit * spare_bytes`, page after page
+    /// in the order of [`Layout::unit_pages`]; a shorter `spare` leaves the rest of each page's spare erased only
+    /// for units of one page.
+    fn program(
+        &mut self,
+        block: u32,
+        unit: u32,
+        mode: CellMode,
+        data: &[u8],
+        spare: &[u8],
+        cause: Cause,
+    ) -> Result<(), NandError>;
+
+    /// Erases a block; its cells may then be programmed in either mode.
+    fn erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError>;
+
+    /// Waits until every posted operation has ended. Those that failed are appended to `failures`.
+    fn barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError>;
+
+    /// Whether the chip (or its driver) marks the block bad.
+    fn is_bad(&self, block: u32) -> bool;
+
+    /// Marks a block bad for good.
+    fn mark_bad(&mut self, block: u32) -> Result<(), NandError>;
+}
