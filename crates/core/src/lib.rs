@@ -1,14 +1,28 @@
-//! FlexFS, the file system: `no_std`, no clock, no randomness; time and chip come in from outside.
+//! FlexFS, the file system: over any [`nand::Nand`], without a clock, a file or randomness of its own.
+//!
+//! From the ground up: `format` (the bytes), `flash` (slots, heads, blocks), `index` (where everything stands),
+//! `policy` (decisions, as values), `fs` (the operations), `reclaim` (making room), `mount` (format, checkpoint,
+//! replay), `check`. Invariant: no input makes it panic, and it never returns data whose checksum fails.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unreachable)
+)]
 
 extern crate alloc;
 
+mod check;
 mod error;
+mod flash;
+mod format;
 mod fs;
+mod index;
+mod mount;
 mod policy;
+mod reclaim;
 
 pub use error::{Error, Result};
 pub use fs::Fs;
 pub use fs::types::*;
-pub use policy::Mode;
+pub use policy::{Mode, wear};

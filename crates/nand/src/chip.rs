@@ -135,3 +135,57 @@ pub trait Nand {
     /// Marks a block bad for good.
     fn mark_bad(&mut self, block: u32) -> Result<(), NandError>;
 }
+
+impl<T: Nand + ?Sized> Nand for &mut T {
+    fn geometry(&self) -> &Geometry {
+        (**self).geometry()
+    }
+
+    fn layout(&self, mode: CellMode) -> &Layout {
+        (**self).layout(mode)
+    }
+
+    fn endurance(&self, mode: CellMode) -> u32 {
+        (**self).endurance(mode)
+    }
+
+    fn read(
+        &mut self,
+        block: u32,
+        page: u32,
+        column: u32,
+        data: &mut [u8],
+        spare: &mut [u8],
+        cause: Cause,
+    ) -> Result<ReadInfo, NandError> {
+        (**self).read(block, page, column, data, spare, cause)
+    }
+
+    fn program(
+        &mut self,
+        block: u32,
+        unit: u32,
+        mode: CellMode,
+        data: &[u8],
+        spare: &[u8],
+        cause: Cause,
+    ) -> Result<(), NandError> {
+        (**self).program(block, unit, mode, data, spare, cause)
+    }
+
+    fn erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
+        (**self).erase(block, cause)
+    }
+
+    fn barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+        (**self).barrier(failures)
+    }
+
+    fn is_bad(&self, block: u32) -> bool {
+        (**self).is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: u32) -> Result<(), NandError> {
+        (**self).mark_bad(block)
+    }
+}

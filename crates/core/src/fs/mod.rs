@@ -1,149 +1,298 @@
-//! The operations of a file system.
+//! The operations of a file system, over the index and the flash manager.
+//!
+//! An operation changes memory and the write buffers only as a whole; `commit` (in `log`) is what reaches flash.
+
+pub mod data;
+pub mod dir;
+pub mod inodes;
+pub mod log;
+pub mod names;
+pub mod report;
+pub mod space;
 pub mod types;
-use crate::error::{Error, Result};
+pub mod xattr;
+
+use alloc::string::String;
 use alloc::vec::Vec;
-use nand::Nand;
-use types::*;
+
+use nand::{Cause, Nand};
+
+use self::inodes::Inodes;
+use self::log::Log;
+use self::types::*;
+use crate::error::{Error, Result};
+use crate::flash::Flash;
+use crate::format::key::{KeyKind, key, whole_inode};
+use crate::format::node::{self, Body, Inode};
+use crate::format::place::{Place, Slot};
+use crate::format::tag::{Kind, tick_ns, ticks};
+use crate::index::Index;
+use crate::index::delta::Change;
+use crate::mount::checkpoint::{Checkpoint, Tables};
+use crate::reclaim::collector::Collector;
+
+/// What is fixed for the life of a volume, or changes only at checkpoints.
+#[derive(Clone, Debug)]
+pub(crate) struct Volume {
+    pub id: [u8; 16],
+    pub label: String,
+    pub created_ns: i64,
+    pub epoch: u32,
+    pub checkpoint: u64,
+    pub next_ino: u64,
+    pub files: u64,
+    /// Seeds the name hash.
+    pub hash_seed: u64,
+    /// Nothing was written since the last checkpoint of the mount before.
+    pub clean: bool,
+}
 
 /// A mounted volume.
 pub struct Fs<N: Nand> {
-    nand: N,
+    pub(crate) flash: Flash<N>,
+    pub(crate) index: Index,
+    pub(crate) log: Log,
+    pub(crate) inodes: Inodes,
+    pub(crate) volume: Volume,
+    pub(crate) tables: Tables,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    pub(crate) collector: Option<Collector>,
+    pub(crate) options: MountOptions,
+    /// The chip failed under a change: nothing more is written.
+    pub(crate) broken: bool,
+    pub(crate) collections: u64,
 }
-#[allow(unused_variables)]
+
 impl<N: Nand> Fs<N> {
-    /// Formats the chip; everything on it is lost.
-    pub fn format(nand: &mut N, options: &FormatOptions) -> Result<()> {
-        Err(Error::Invalid("stub"))
+    /// The chip, to look at.
+    pub fn chip(&self) -> &N {
+        &self.flash.nand
     }
-    /// Mounts the chip; on failure the chip is given back.
-    pub fn mount(nand: N, options: MountOptions) -> core::result::Result<Self, (N, Error)> {
-        Err((nand, Error::Invalid("stub")))
+
+    /// The chip, to change its faults or its clock.
+    pub fn chip_mut(&mut self) -> &mut N {
+        &mut self.flash.nand
     }
-    /// Syncs, writes a clean checkpoint and gives the chip back.
-    pub fn unmount(self, now_ns: i64) -> (N, Result<()>) {
-        (self.nand, Err(Error::Invalid("stub")))
-    }
+
     /// Gives the chip back as it is, as a power cut would: nothing is written.
     pub fn into_chip(self) -> N {
-        self.nand
+        self.flash.nand
     }
-    pub fn chip(&self) -> &N {
-        &self.nand
+
+    /// Bytes of a chunk.
+    pub(crate) fn chunk_bytes(&self) -> u64 {
+        self.flash.shape.slot_bytes as u64
     }
-    pub fn chip_mut(&mut self) -> &mut N {
-        &mut self.nand
+
+    /// Before any change: refuses on a read-only mount, and makes room on the chip.
+    pub(crate) fn begin_change(&mut self) -> Result<()> {
+        if self.options.read_only || self.broken {
+            return Err(Error::ReadOnly);
+        }
+        let ready = self.flash.own_anchor().and_then(|()| self.make_room());
+        self.noted(ready)
     }
-    pub fn lookup(&mut self, parent: Ino, name: &[u8]) -> Result<Attr> {
-        Err(Error::NotFound)
+
+    /// Remembers that the chip failed.
+    pub(crate) fn noted<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        if let Err(Error::Nand(_)) = outcome {
+            self.broken = true;
+        }
+        outcome
     }
+
+    /// Ends a change: buffers that are full go out.
+    pub(crate) fn end_change(&mut self, now_ns: i64) -> Result<()> {
+        let mut outcome = self.end_operation(now_ns);
+        if outcome.is_ok() && self.inodes.is_strained() {
+            outcome = self.write_inodes().and_then(|()| self.commit(false));
+        }
+        self.noted(outcome)
+    }
+
+    /// An inode, from memory or flash.
+    pub(crate) fn inode(&mut self, ino: Ino) -> Result<Inode> {
+        if let Some(cached) = self.inodes.get(ino) {
+            return Ok(cached.inode);
+        }
+        let place = self.index.get(&mut self.flash, key(ino, KeyKind::Inode, 0))?.ok_or(Error::NotFound)?;
+        let inode = self.with_node(place, |found, node| match node.body {
+            Body::Inode(inode) if found == ino => Some(inode),
+            _ => None,
+        })?;
+        self.inodes.insert(ino, inode);
+        Ok(inode)
+    }
+
+    /// Looks at the node at `place`: `look` gets its inode number and the node.
+    pub(crate) fn with_node<T>(
+        &mut self,
+        place: Place,
+        look: impl FnOnce(u64, &node::Node<'_>) -> Option<T>,
+    ) -> Result<T> {
+        let (bytes, slot): (alloc::sync::Arc<[u8]>, Slot) = match place {
+            Place::Pending { number } => {
+                let bytes = self.log.pending(number).unwrap_or(&[]);
+                let found = node::node_at(bytes, 0).and_then(|node| look(node.ino, &node));
+                return found.ok_or(Error::Corrupt { what: "pending node", slot: 0 });
+            }
+            Place::Node { slot, .. } => (self.flash.read_slot(slot, Kind::Nodes, Cause::Metadata)?, slot),
+            Place::Run { slot, .. } => return self.flash.corrupt("node", slot),
+            Place::Mark => return self.flash.corrupt("node", 0),
+        };
+        let Place::Node { at, .. } = place else { return self.flash.corrupt("node", slot) };
+        match node::node_at(&bytes, at).and_then(|node| look(node.ino, &node)) {
+            Some(found) => Ok(found),
+            None => self.flash.corrupt("node", slot),
+        }
+    }
+
+    /// Changes an inode in memory only: replay derives the change from what is logged anyway.
+    pub(crate) fn derive_inode(&mut self, ino: Ino, inode: Inode) {
+        self.inodes.update(ino, inode);
+    }
+
+    /// Changes an inode and logs it.
+    pub(crate) fn put_inode(&mut self, ino: Ino, inode: Inode) -> Result<()> {
+        self.store_inode(ino)?;
+        let chunks = self.inodes.get(ino).map_or(inode.chunks, |cached| cached.inode.chunks);
+        self.inodes.update(ino, Inode { chunks, ..inode });
+        let inode_key = key(ino, KeyKind::Inode, 0);
+        let pending = matches!(self.index.delta.at(inode_key), Some(Change::Put(Place::Pending { .. })));
+        if pending { Ok(()) } else { self.push(ino, Body::Inode(inode)) }
+    }
+
+    /// Logs every inode that is newer in memory than on flash.
+    pub(crate) fn write_inodes(&mut self) -> Result<()> {
+        let mut from = 0;
+        while let Some((ino, inode)) = self.inodes.next_dirty(from) {
+            from = ino + 1;
+            self.put_inode(ino, inode)?;
+        }
+        Ok(())
+    }
+
+    /// Adjusts an inode's count of mapped chunks, in memory.
+    pub(crate) fn count_chunks(&mut self, ino: Ino, added: u64, removed: u64) -> Result<()> {
+        let mut inode = self.inode(ino)?;
+        inode.chunks = (inode.chunks + added).saturating_sub(removed);
+        self.derive_inode(ino, inode);
+        Ok(())
+    }
+
+    /// An inode's attributes.
     pub fn getattr(&mut self, ino: Ino) -> Result<Attr> {
-        Err(Error::NotFound)
+        let inode = self.inode(ino)?;
+        Ok(self.attr_of(ino, &inode))
     }
+
+    pub(crate) fn attr_of(&self, ino: Ino, inode: &Inode) -> Attr {
+        Attr {
+            ino,
+            mode: inode.mode,
+            nlink: inode.nlink,
+            uid: inode.uid,
+            gid: inode.gid,
+            rdev: inode.rdev,
+            size: inode.size,
+            blocks: inode.chunks * (self.chunk_bytes() / 512),
+            atime_ns: inode.atime_ns,
+            mtime_ns: inode.mtime_ns,
+            ctime_ns: inode.ctime_ns,
+            btime_ns: inode.btime_ns,
+        }
+    }
+
+    /// Changes attributes; a change of size truncates or extends.
     pub fn setattr(&mut self, ino: Ino, changes: SetAttr, now_ns: i64) -> Result<Attr> {
-        Err(Error::NotFound)
+        self.begin_change()?;
+        let mut inode = self.inode(ino)?;
+        if let Some(size) = changes.size {
+            match inode.mode & kind::MASK {
+                kind::FILE => {}
+                kind::DIR => return Err(Error::IsDirectory),
+                _ => return Err(Error::Invalid("only files have a size to set")),
+            }
+            if size > i64::MAX as u64 {
+                return Err(Error::FileTooLarge);
+            }
+            self.resize(ino, size)?;
+            inode = self.inode(ino)?;
+            inode.size = size;
+            inode.mtime_ns = now_ns;
+        }
+        if let Some(mode) = changes.mode {
+            inode.mode = inode.mode & kind::MASK | mode & 0o7777;
+        }
+        inode.uid = changes.uid.unwrap_or(inode.uid);
+        inode.gid = changes.gid.unwrap_or(inode.gid);
+        inode.atime_ns = changes.atime_ns.unwrap_or(inode.atime_ns);
+        inode.mtime_ns = changes.mtime_ns.unwrap_or(inode.mtime_ns);
+        inode.ctime_ns = changes.ctime_ns.unwrap_or(now_ns);
+        self.put_inode(ino, inode)?;
+        self.end_change(now_ns)?;
+        self.getattr(ino)
     }
-    /// Creates a file, directory or special file (by `node.mode`).
-    pub fn create(&mut self, parent: Ino, name: &[u8], node: NewNode, now_ns: i64) -> Result<Attr> {
-        Err(Error::NotFound)
-    }
-    pub fn symlink(
-        &mut self,
-        parent: Ino,
-        name: &[u8],
-        target: &[u8],
-        uid: u32,
-        gid: u32,
-        now_ns: i64,
-    ) -> Result<Attr> {
-        Err(Error::NotFound)
-    }
-    pub fn readlink(&mut self, ino: Ino) -> Result<Vec<u8>> {
-        Err(Error::NotFound)
-    }
-    pub fn link(&mut self, ino: Ino, parent: Ino, name: &[u8], now_ns: i64) -> Result<Attr> {
-        Err(Error::NotFound)
-    }
-    pub fn unlink(&mut self, parent: Ino, name: &[u8], now_ns: i64) -> Result<()> {
-        Err(Error::NotFound)
-    }
-    pub fn rmdir(&mut self, parent: Ino, name: &[u8], now_ns: i64) -> Result<()> {
-        Err(Error::NotFound)
-    }
-    pub fn rename(
-        &mut self,
-        parent: Ino,
-        name: &[u8],
-        new_parent: Ino,
-        new_name: &[u8],
-        mode: RenameMode,
-        now_ns: i64,
-    ) -> Result<()> {
-        Err(Error::NotFound)
-    }
+
     /// Counts an open handle: an inode without names lives until its last handle is released.
     pub fn open(&mut self, ino: Ino) -> Result<()> {
-        Err(Error::NotFound)
+        self.inode(ino)?;
+        self.inodes.count_open(ino, 1);
+        Ok(())
     }
+
+    /// Counts a handle as released; the last one of an inode without names removes it.
     pub fn release(&mut self, ino: Ino, now_ns: i64) -> Result<()> {
-        Err(Error::NotFound)
+        let left = self.inodes.count_open(ino, -1);
+        if left > 0 || self.options.read_only || self.broken || self.inode(ino)?.nlink > 0 {
+            return Ok(());
+        }
+        self.begin_change()?;
+        self.forget(ino)?;
+        self.end_change(now_ns)
     }
-    /// Reads up to `buf.len()` bytes; fewer only at the end of the file.
-    pub fn read(&mut self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        Err(Error::NotFound)
+
+    /// Removes an inode with everything it has.
+    pub(crate) fn forget(&mut self, ino: Ino) -> Result<()> {
+        self.log.drop_range(ino, 0, u64::MAX);
+        self.inodes.remove(ino);
+        let (from, to) = whole_inode(ino);
+        let seq = self.flash.next_seq;
+        self.index.set(&mut self.flash, from, Change::Cut(to - from), seq, false)?;
+        self.index.set(&mut self.flash, key(0, KeyKind::Orphan, ino), Change::Cut(1), seq, false)?;
+        self.volume.files = self.volume.files.saturating_sub(1);
+        self.push(ino, Body::Forget)
     }
-    /// Writes; a short count only where space ran out after some bytes.
-    pub fn write(&mut self, ino: Ino, offset: u64, data: &[u8], now_ns: i64) -> Result<usize> {
-        Err(Error::NotFound)
-    }
-    /// Makes a hole (reads as zeros); the size stays.
-    pub fn punch(&mut self, ino: Ino, offset: u64, len: u64, now_ns: i64) -> Result<()> {
-        Err(Error::NotFound)
-    }
-    /// The entries after `cookie` (0: from the start; "." and ".." are not among them), until `each` returns false.
-    pub fn readdir(&mut self, dir: Ino, cookie: u64, each: &mut dyn FnMut(DirEntry) -> bool) -> Result<()> {
-        Err(Error::NotFound)
-    }
-    /// The directory that holds this directory (the root's is the root).
-    pub fn parent_of(&mut self, dir: Ino) -> Result<Ino> {
-        Err(Error::NotFound)
-    }
-    pub fn getxattr(&mut self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        Err(Error::NotFound)
-    }
-    /// `create`: fail if it exists; `replace`: fail if it does not.
-    pub fn setxattr(
-        &mut self,
-        ino: Ino,
-        name: &[u8],
-        value: &[u8],
-        create: bool,
-        replace: bool,
-        now_ns: i64,
-    ) -> Result<()> {
-        Err(Error::NotFound)
-    }
-    pub fn listxattr(&mut self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        Err(Error::NotFound)
-    }
-    pub fn removexattr(&mut self, ino: Ino, name: &[u8], now_ns: i64) -> Result<()> {
-        Err(Error::NotFound)
-    }
+
     /// Makes everything issued before durable.
     pub fn sync(&mut self, now_ns: i64) -> Result<()> {
-        Err(Error::NotFound)
+        if self.options.read_only {
+            return Ok(());
+        }
+        let idle = self.log.is_empty() && self.flash.ended_seq == self.flash.next_seq;
+        if idle && self.flash.promised_seq == self.flash.next_seq {
+            return if self.broken { Err(Error::ReadOnly) } else { Ok(()) };
+        }
+        self.begin_change()?;
+        self.log.since_ns = Some(now_ns);
+        let outcome = self.commit(true);
+        self.noted(outcome)
     }
-    pub fn statfs(&mut self) -> Result<StatFs> {
-        Err(Error::NotFound)
+
+    /// The time a write leaves on a file: what a tag can carry.
+    pub(crate) fn write_time(now_ns: i64) -> i64 {
+        tick_ns(ticks(now_ns))
     }
-    /// Does at most one page's worth of internal work; returns when to call again, or `None` when idle.
-    pub fn background(&mut self, now_ns: i64) -> Result<Option<i64>> {
-        Ok(None)
-    }
-    pub fn info(&mut self) -> Result<Info> {
-        Err(Error::NotFound)
-    }
-    /// Checks every structure against every other; reads only.
-    pub fn check(&mut self) -> Result<CheckReport> {
-        Err(Error::NotFound)
+
+    /// The contents of a symbolic link.
+    pub fn readlink(&mut self, ino: Ino) -> Result<Vec<u8>> {
+        let inode = self.inode(ino)?;
+        if inode.mode & kind::MASK != kind::SYMLINK {
+            return Err(Error::Invalid("not a symbolic link"));
+        }
+        let mut target = alloc::vec![0; (inode.size as usize).min(4096)];
+        let count = self.read(ino, 0, &mut target)?;
+        target.truncate(count);
+        Ok(target)
     }
 }

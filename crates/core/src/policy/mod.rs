@@ -1,5 +1,8 @@
 //! Policies: plain values that decide where data goes and what is moved. No I/O.
 
+pub mod victim;
+pub mod wear;
+
 /// Which regions a volume writes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
@@ -13,6 +16,16 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Whether callers' data goes to native blocks.
+    pub fn writes_native(self) -> bool {
+        self == Mode::NativeOnly
+    }
+
+    /// Whether what is relocated goes to native blocks.
+    pub fn relocates_to_native(self) -> bool {
+        self != Mode::SlcOnly
+    }
+
     /// Its name on a command line (`mlc-only` is accepted for `native-only`).
     pub fn name(self) -> &'static str {
         match self {

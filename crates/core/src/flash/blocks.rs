@@ -1,0 +1,140 @@
+//! The block table in memory: what every block is used for, how much of it is still needed, and when it may be
+//! erased again.
+//!
+//! Invariant (reuse): a block is reusable only if nothing in it is needed, replay from the last checkpoint never
+//! reads it, every record that emptied it is durable and counts, and every copy taken from it stands on completed
+//! word lines.
+
+use alloc::vec::Vec;
+
+use nand::CellMode;
+
+use crate::format::table::{BlockEntry, Use};
+
+/// A block.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Block {
+    pub entry: BlockEntry,
+    /// A log head stands in it.
+    pub open: bool,
+    /// Greatest sequence number that was current when the block was last programmed; 0 before this mount.
+    pub last_seq: u64,
+    /// Sequence number of the last record that took something live from it.
+    pub kill_seq: u64,
+    /// Number of the last copy taken from it.
+    pub copy_no: u64,
+    /// Something live in it cannot be read: it is never emptied.
+    pub stuck: bool,
+}
+
+impl Block {
+    /// The cell mode it is programmed in.
+    pub fn mode(&self) -> CellMode {
+        if self.entry.native { CellMode::Native } else { CellMode::Slc }
+    }
+}
+
+/// How far the log has got, for the reuse rule.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Horizon {
+    /// Sequence number the last durable checkpoint starts the log at.
+    pub checkpoint_seq: u64,
+    /// Everything below is durable and in complete groups.
+    pub committed_seq: u64,
+    /// Every copy up to this number stands on a completed word line.
+    pub safe_copy: u64,
+}
+
+/// All blocks.
+pub struct BlockTable {
+    blocks: Vec<Block>,
+    /// Live bytes in the log.
+    pub live_bytes: u64,
+}
+
+impl BlockTable {
+    /// The table of these entries.
+    pub fn new(entries: Vec<BlockEntry>) -> Self {
+        let blocks = entries.into_iter().map(|entry| Block { entry, ..Block::default() }).collect();
+        let mut table = Self { blocks, live_bytes: 0 };
+        table.recount();
+        table
+    }
+
+    /// Adds up the live bytes of the log once more, after blocks changed their use.
+    pub fn recount(&mut self) {
+        let log = self.blocks.iter().filter(|block| block.entry.used_as == Use::Log);
+        self.live_bytes = log.map(|block| u64::from(block.entry.live_bytes)).sum();
+    }
+
+    /// Number of blocks.
+    pub fn len(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    /// A block; a default (free) one outside the chip.
+    pub fn get(&self, block: u32) -> Block {
+        self.blocks.get(block as usize).copied().unwrap_or_default()
+    }
+
+    /// A block, to change it.
+    pub fn get_mut(&mut self, block: u32) -> Option<&mut Block> {
+        self.blocks.get_mut(block as usize)
+    }
+
+    /// All blocks with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Block)> {
+        self.blocks.iter().enumerate().map(|(number, block)| (number as u32, block))
+    }
+
+    /// Counts `bytes` more (or, where negative, fewer) as needed in `block`. `false`: the books do not balance.
+    pub fn add_live(&mut self, block: u32, bytes: i64) -> bool {
+        let Some(found) = self.blocks.get_mut(block as usize) else { return false };
+        let now = i64::from(found.entry.live_bytes) + bytes;
+        let Ok(live_bytes) = u32::try_from(now) else { return false };
+        found.entry.live_bytes = live_bytes;
+        if found.entry.used_as == Use::Log {
+            self.live_bytes = self.live_bytes.saturating_add_signed(bytes);
+        }
+        true
+    }
+
+    /// Whether a block can be erased and used for something new.
+    pub fn reusable(&self, number: u32, horizon: Horizon) -> bool {
+        let block = self.get(number);
+        match block.entry.used_as {
+            Use::Free => !block.open && number < self.len(),
+            Use::Meta => block.entry.live_bytes == 0 && !block.open && block.last_seq < horizon.checkpoint_seq,
+            Use::Log => Self::emptied(&block, horizon) && block.last_seq < horizon.checkpoint_seq,
+            Use::Anchor | Use::Bad => false,
+        }
+    }
+
+    /// Whether a block waits for nothing but the next checkpoint.
+    pub fn waits_for_checkpoint(&self, number: u32) -> bool {
+        let block = self.get(number);
+        matches!(block.entry.used_as, Use::Log | Use::Meta) && block.entry.live_bytes == 0 && !block.open
+    }
+
+    fn emptied(block: &Block, horizon: Horizon) -> bool {
+        block.entry.live_bytes == 0
+            && !block.open
+            && block.kill_seq < horizon.committed_seq
+            && block.copy_no <= horizon.safe_copy
+    }
+
+    /// Blocks that can be used for something new.
+    pub fn reusable_count(&self, horizon: Horizon) -> u32 {
+        (0..self.len()).filter(|&number| self.reusable(number, horizon)).count() as u32
+    }
+
+    /// The reusable block to take next: not failing, least (or, for cold data, most) erased, erased ones first.
+    pub fn pick(&self, horizon: Horizon, most_worn: bool) -> Option<u32> {
+        let candidates = self.iter().filter(|&(number, block)| !block.entry.failing && self.reusable(number, horizon));
+        let key = |block: &Block| {
+            let erases = block.entry.erases + u32::from(!block.entry.erased);
+            (if most_worn { u32::MAX - erases } else { erases }, !block.entry.erased)
+        };
+        candidates.min_by_key(|(_, block)| key(block)).map(|(number, _)| number)
+    }
+}

@@ -1,0 +1,144 @@
+//! A log head: the block being filled, the program unit being gathered, and which programmed units a later torn
+//! program could still destroy.
+
+use alloc::vec::Vec;
+
+use nand::{Cause, CellMode};
+
+use super::shape::ModeShape;
+use crate::format::tag::TAG_BYTES;
+
+/// The heads, by number on flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadId {
+    /// Content in SLC blocks.
+    Slc = 0,
+    /// Content in native blocks, and what is relocated.
+    Native = 1,
+    /// Index and table pages, in SLC blocks.
+    Meta = 2,
+}
+
+impl HeadId {
+    /// All heads.
+    pub const ALL: [HeadId; 3] = [HeadId::Slc, HeadId::Native, HeadId::Meta];
+
+    /// The mode its blocks are programmed in.
+    pub fn mode(self) -> CellMode {
+        match self {
+            HeadId::Slc | HeadId::Meta => CellMode::Slc,
+            HeadId::Native => CellMode::Native,
+        }
+    }
+
+    /// The log head of that number.
+    pub fn log_head(number: u8) -> Option<Self> {
+        [HeadId::Slc, HeadId::Native].into_iter().find(|&id| id as u8 == number)
+    }
+}
+
+/// A programmed unit that a later program of the same word line could destroy.
+#[derive(Clone, Copy, Debug)]
+pub struct Exposed {
+    pub unit: u32,
+    /// Least sequence number of an original in it; `u64::MAX` if it has none.
+    pub content_seq: u64,
+    /// Least number of a copy in it; `u64::MAX` if it has none.
+    pub copy_no: u64,
+    /// Its partners will be skipped whatever it holds.
+    pub keep: bool,
+}
+
+impl Exposed {
+    fn none(unit: u32) -> Self {
+        Self { unit, content_seq: u64::MAX, copy_no: u64::MAX, keep: false }
+    }
+}
+
+/// A head.
+pub struct Head {
+    pub block: Option<u32>,
+    /// The unit to program next.
+    pub unit: u32,
+    /// Slots gathered for that unit.
+    pub filled: u32,
+    /// The gathered unit's data, page after page, and its spare areas.
+    pub data: Vec<u8>,
+    pub spare: Vec<u8>,
+    pub cause: Cause,
+    /// What the gathered unit holds.
+    pub gathering: Exposed,
+    /// Tags of the block so far, for its summary.
+    pub tags: Vec<[u8; TAG_BYTES]>,
+    pub exposed: Vec<Exposed>,
+    /// The tags of an earlier mount are missing: the block gets no summary.
+    pub incomplete: bool,
+}
+
+impl Head {
+    /// A head without a block.
+    pub fn new() -> Self {
+        Self {
+            block: None,
+            unit: 0,
+            filled: 0,
+            data: Vec::new(),
+            spare: Vec::new(),
+            cause: Cause::Host,
+            gathering: Exposed::none(0),
+            tags: Vec::new(),
+            exposed: Vec::new(),
+            incomplete: false,
+        }
+    }
+
+    /// Starts a fresh block.
+    pub fn start(&mut self, block: u32) {
+        self.block = Some(block);
+        self.unit = 0;
+        self.filled = 0;
+        self.gathering = Exposed::none(0);
+        self.tags.clear();
+        self.exposed.clear();
+        self.incomplete = false;
+    }
+
+    /// Records what a slot of the gathered unit holds.
+    pub fn gather(&mut self, content_seq: u64, copy_no: u64) {
+        self.gathering.content_seq = self.gathering.content_seq.min(content_seq);
+        self.gathering.copy_no = self.gathering.copy_no.min(copy_no);
+    }
+
+    /// The gathered unit is on flash: go to the next one.
+    pub fn advance(&mut self, shape: &ModeShape) {
+        let unit = self.unit;
+        self.exposed.retain(|exposed| shape.threat(exposed.unit) > unit);
+        if shape.threat(unit) > unit {
+            self.exposed.push(Exposed { unit, ..self.gathering });
+        }
+        self.skip(shape);
+    }
+
+    /// Leaves the next unit unprogrammed.
+    pub fn skip(&mut self, shape: &ModeShape) {
+        let unit = self.unit;
+        self.exposed.retain(|exposed| shape.threat(exposed.unit) > unit);
+        self.unit += 1;
+        self.filled = 0;
+        self.gathering = Exposed::none(self.unit);
+    }
+
+    /// The number of the oldest copy that a torn program could still take; `u64::MAX` for none.
+    pub fn oldest_exposed_copy(&self) -> u64 {
+        let exposed = self.exposed.iter().filter(|exposed| !exposed.keep).map(|exposed| exposed.copy_no);
+        exposed.chain((self.filled > 0).then_some(self.gathering.copy_no)).min().unwrap_or(u64::MAX)
+    }
+
+    /// Content slots of the block that are still free.
+    pub fn room(&self, shape: &ModeShape) -> u32 {
+        match self.block {
+            Some(_) => shape.content_units.saturating_sub(self.unit) * shape.unit_slots - self.filled,
+            None => 0,
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The anchor: the one slot that makes a checkpoint valid.
+//!
+//! It holds what a mount needs to find everything else: the root of the index, the pages of the block table and
+//! what has changed since they were written, where each log head stood, and the volume's own figures. Invariant: a
+//! decoded anchor fits the slot it came from; whether it fits the chip is for the mount to check.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use zerocopy::little_endian::{I64, U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::place::Slot;
+use super::tag::{low, wide};
+
+/// "FlexFS" and two bytes that text transfers would break.
+const MAGIC: [u8; 8] = *b"FlexFS\r\n";
+/// The format this program writes, and the newest it reads.
+pub const VERSION: u32 = 1;
+/// Log heads an anchor can describe.
+pub const HEADS: usize = 8;
+/// Longest label, bytes.
+pub const LABEL_BYTES: usize = 32;
+/// Space kept for names given between checkpoints.
+pub const NAMES_MAX: usize = 32;
+
+/// Where a head will write next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadAt {
+    pub head: u8,
+    pub block: u32,
+    pub unit: u32,
+}
+
+/// What an anchor says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    pub volume_id: [u8; 16],
+    pub label: String,
+    pub blocks: u32,
+    pub slot_bytes: u32,
+    pub slots_per_block: u32,
+    /// Grows when a recovery dropped something.
+    pub epoch: u32,
+    /// Grows with every checkpoint.
+    pub checkpoint: u64,
+    /// Grows with every anchor written: the greatest is the newest.
+    pub serial: u64,
+    /// Nothing was written since.
+    pub clean: bool,
+    /// The log counts from this sequence number on.
+    pub seq: u64,
+    pub next_ino: u64,
+    pub files: u64,
+    pub index_pages: u64,
+    /// Root page and the number of levels; `None` for an empty index.
+    pub root: Option<(Slot, u8)>,
+    pub pair: [u32; 2],
+    /// Bytes programmed in the volume's life: what the wear budget counts.
+    pub written_bytes: u64,
+    pub erases: u64,
+    /// When the volume was formatted, and when the anchor was written.
+    pub created_ns: i64,
+    pub now_ns: i64,
+    pub heads: Vec<HeadAt>,
+    /// Blocks named since the checkpoint for heads whose last block could not name one; (`head`, `block`).
+    pub names: Vec<(u8, u32)>,
+    /// Pages of the block table (0: never written, all entries are defaults).
+    pub tables: Vec<Slot>,
+    /// Blocks whose entry differs from the table pages.
+    pub changes: Vec<(u32, u64)>,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
+#[repr(C)]
+struct RawHead {
+    head: u8,
+    pad: [u8; 3],
+    block: U32,
+    unit: U32,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
+#[repr(C)]
+struct Fixed {
+    magic: [u8; 8],
+    version: U32,
+    flags: U32,
+    volume_id: [u8; 16],
+    label: [u8; LABEL_BYTES],
+    blocks: U32,
+    slot_bytes: U32,
+    slots_per_block: U32,
+    epoch: U32,
+    checkpoint: U64,
+    serial: U64,
+    seq: U64,
+    next_ino: U64,
+    files: U64,
+    index_pages: U64,
+    root: U64,
+    root_levels: U32,
+    pair: [U32; 2],
+    written_bytes: U64,
+    erases: U64,
+    created_ns: I64,
+    now_ns: I64,
+    reserved: [U64; 8],
+    heads: [RawHead; HEADS],
+    head_count: U16,
+    name_count: U16,
+    reserved_count: U16,
+    table_count: U16,
+    change_count: U32,
+}
+
+const FIXED_BYTES: usize = size_of::<Fixed>();
+const NAME_BYTES: usize = 5;
+const TABLE_BYTES: usize = 5;
+const CHANGE_BYTES: usize = 12;
+const FLAG_CLEAN: u32 = 1;
+
+/// Why bytes are no anchor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAnchor {
+    /// They never were one.
+    Foreign,
+    /// One of a newer format.
+    Version(u32),
+}
+
+/// How many changed block entries fit beside `tables` table pages.
+pub fn changes_max(slot_bytes: usize, tables: usize) -> usize {
+    slot_bytes.saturating_sub(FIXED_BYTES + NAMES_MAX * NAME_BYTES + tables * TABLE_BYTES) / CHANGE_BYTES
+}
+
+impl Anchor {
+    /// The anchor's bytes, `slot_bytes` long.
+    pub fn encode(&self, slot_bytes: usize) -> Vec<u8> {
+        let mut fixed = Fixed {
+            magic: MAGIC,
+            version: U32::new(VERSION),
+            flags: U32::new(if self.clean { FLAG_CLEAN } else { 0 }),
+            volume_id: self.volume_id,
+            label: [0; LABEL_BYTES],
+            blocks: U32::new(self.blocks),
+            slot_bytes: U32::new(self.slot_bytes),
+            slots_per_block: U32::new(self.slots_per_block),
+            epoch: U32::new(self.epoch),
+            checkpoint: U64::new(self.checkpoint),
+            serial: U64::new(self.serial),
+            seq: U64::new(self.seq),
+            next_ino: U64::new(self.next_ino),
+            files: U64::new(self.files),
+            index_pages: U64::new(self.index_pages),
+            root: U64::new(self.root.map_or(0, |root| root.0)),
+            root_levels: U32::new(self.root.map_or(0, |root| u32::from(root.1))),
+            pair: self.pair.map(U32::new),
+            written_bytes: U64::new(self.written_bytes),
+            erases: U64::new(self.erases),
+            created_ns: I64::new(self.created_ns),
+            now_ns: I64::new(self.now_ns),
+            reserved: [U64::new(0); 8],
+            heads: [RawHead { head: 0, pad: [0; 3], block: U32::new(0), unit: U32::new(0) }; HEADS],
+            head_count: U16::new(self.heads.len().min(HEADS) as u16),
+            name_count: U16::new(self.names.len() as u16),
+            reserved_count: U16::new(0),
+            table_count: U16::new(self.tables.len() as u16),
+            change_count: U32::new(self.changes.len() as u32),
+        };
+        fixed.label.iter_mut().zip(self.label.bytes()).for_each(|(to, from)| *to = from);
+        for (to, from) in fixed.heads.iter_mut().zip(&self.heads) {
+            (to.head, to.block, to.unit) = (from.head, U32::new(from.block), U32::new(from.unit));
+        }
+        let mut out = Vec::with_capacity(slot_bytes);
+        out.extend_from_slice(fixed.as_bytes());
+        for &(head, block) in &self.names {
+            out.push(head);
+            out.extend_from_slice(&block.to_le_bytes());
+        }
+        for &table in &self.tables {
+            out.extend_from_slice(&low::<TABLE_BYTES>(table));
+        }
+        for &(block, entry) in &self.changes {
+            out.extend_from_slice(&block.to_le_bytes());
+            out.extend_from_slice(&entry.to_le_bytes());
+        }
+        out.resize(slot_bytes, 0);
+        out
+    }
+
+    /// The anchor in `bytes`.
+    pub fn decode(bytes: &[u8]) -> Result<Self, NotAnchor> {
+        let (fixed, rest) = Fixed::ref_from_prefix(bytes).map_err(|_| NotAnchor::Foreign)?;
+        if fixed.magic != MAGIC {
+            return Err(NotAnchor::Foreign);
+        }
+        if fixed.version.get() > VERSION {
+            return Err(NotAnchor::Version(fixed.version.get()));
+        }
+        Self::from_parts(fixed, rest).ok_or(NotAnchor::Foreign)
+    }
+
+    fn from_parts(fixed: &Fixed, rest: &[u8]) -> Option<Self> {
+        let (names, rest) = rest.split_at_checked(usize::from(fixed.name_count.get()) * NAME_BYTES)?;
+        let (tables, rest) = rest.split_at_checked(usize::from(fixed.table_count.get()) * TABLE_BYTES)?;
+        let changes = rest.get(..(fixed.change_count.get() as usize).checked_mul(CHANGE_BYTES)?)?;
+        let label = fixed.label.iter().copied().take_while(|&byte| byte != 0).collect();
+        let levels = u8::try_from(fixed.root_levels.get()).ok()?;
+        let heads = fixed.heads.iter().take(usize::from(fixed.head_count.get()));
+        Some(Self {
+            volume_id: fixed.volume_id,
+            label: String::from_utf8(label).unwrap_or_default(),
+            blocks: fixed.blocks.get(),
+            slot_bytes: fixed.slot_bytes.get(),
+            slots_per_block: fixed.slots_per_block.get(),
+            epoch: fixed.epoch.get(),
+            checkpoint: fixed.checkpoint.get(),
+            serial: fixed.serial.get(),
+            clean: fixed.flags.get() & FLAG_CLEAN != 0,
+            seq: fixed.seq.get(),
+            next_ino: fixed.next_ino.get(),
+            files: fixed.files.get(),
+            index_pages: fixed.index_pages.get(),
+            root: (levels > 0).then_some((fixed.root.get(), levels)),
+            pair: fixed.pair.map(|block| block.get()),
+            written_bytes: fixed.written_bytes.get(),
+            erases: fixed.erases.get(),
+            created_ns: fixed.created_ns.get(),
+            now_ns: fixed.now_ns.get(),
+            heads: heads.map(|raw| HeadAt { head: raw.head, block: raw.block.get(), unit: raw.unit.get() }).collect(),
+            names: names
+                .chunks_exact(NAME_BYTES)
+                .filter_map(|name| name.split_first().map(|(head, block)| (*head, wide(block) as u32)))
+                .collect(),
+            tables: tables.chunks_exact(TABLE_BYTES).map(wide).collect(),
+            changes: changes
+                .chunks_exact(CHANGE_BYTES)
+                .filter_map(|change| change.split_at_checked(4))
+                .map(|(block, entry)| (wide(block) as u32, wide(entry)))
+                .collect(),
+        })
+    }
+}

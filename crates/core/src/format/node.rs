@@ -1,0 +1,430 @@
+//! Nodes: the small things of the log, packed into shared slots.
+//!
+//! A node is a 16-byte head and a body, padded to a multiple of 16. An original says how far back in the log it was
+//! made, a copy where it was copied from. Invariant: [`nodes`] stops at the first node that is not whole.
+
+use alloc::vec::Vec;
+
+use zerocopy::little_endian::{I64, U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::key::{Key, KeyKind, key};
+use super::place::{NODE_UNIT, Slot};
+use super::tag::{CHUNKS_MAX, INO_MAX, low, wide};
+
+/// Bytes of a node's head.
+pub const HEAD_BYTES: usize = 16;
+/// Bytes of a data node before its content.
+pub const DATA_HEAD_BYTES: usize = HEAD_BYTES + 24;
+/// Bytes of an attribute node before name and value.
+pub const XATTR_HEAD_BYTES: usize = HEAD_BYTES + 16;
+
+/// An inode as it stands on flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inode {
+    pub mode: u32,
+    pub nlink: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub rdev: u32,
+    pub size: u64,
+    /// Chunks that are mapped.
+    pub chunks: u64,
+    pub atime_ns: i64,
+    pub mtime_ns: i64,
+    pub ctime_ns: i64,
+    pub btime_ns: i64,
+    /// The directory that holds this directory; 0 for anything else.
+    pub parent: u64,
+}
+
+/// When a node takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Before the slot `back` sequence numbers before the one the node stands in.
+    Back(u16),
+    /// Only if the index still points to this place: the node is a copy of it.
+    CopyOf { slot: Slot, at: u8 },
+}
+
+/// What a node says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    Inode(Inode),
+    /// A directory entry: `ino` is the directory.
+    Entry {
+        offset: u64,
+        child: u64,
+        mode: u32,
+        time_ns: i64,
+        name: &'a [u8],
+    },
+    /// The entry is gone.
+    EntryGone {
+        offset: u64,
+        time_ns: i64,
+    },
+    /// A chunk that is short or compressed.
+    Data {
+        chunk: u64,
+        time_ns: i64,
+        /// Bytes when unpacked.
+        len: u32,
+        lz4: bool,
+        bytes: &'a [u8],
+    },
+    /// Chunks `from .. from + count` are holes now.
+    Cut {
+        from: u64,
+        count: u64,
+    },
+    Xattr {
+        offset: u64,
+        name: &'a [u8],
+        value: &'a [u8],
+    },
+    XattrGone {
+        offset: u64,
+    },
+    /// The inode and all it had is gone.
+    Forget,
+}
+
+/// A node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node<'a> {
+    pub ino: u64,
+    pub order: Order,
+    pub body: Body<'a>,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
+#[repr(C)]
+struct Head {
+    len: U16,
+    kind: u8,
+    flags: u8,
+    order: [u8; 6],
+    ino: [u8; 6],
+}
+
+const FLAG_COPY: u8 = 1;
+const FLAG_LZ4: u8 = 2;
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
+#[repr(C)]
+struct RawInode {
+    mode: U32,
+    nlink: U32,
+    uid: U32,
+    gid: U32,
+    rdev: U32,
+    reserved: U32,
+    size: U64,
+    chunks: U64,
+    atime_ns: I64,
+    mtime_ns: I64,
+    ctime_ns: I64,
+    btime_ns: I64,
+    parent: U64,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
+#[repr(C)]
+struct RawEntry {
+    offset: U64,
+    child: U64,
+    time_ns: I64,
+    mode: U32,
+    name_len: U16,
+    reserved: U16,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
+#[repr(C)]
+struct RawData {
+    chunk: U64,
+    time_ns: I64,
+    len: U16,
+    stored: U16,
+    reserved: U32,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
+#[repr(C)]
+struct RawXattr {
+    offset: U64,
+    name_len: U16,
+    value_len: U16,
+    reserved: U32,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
+#[repr(C)]
+struct RawPair {
+    first: U64,
+    second: U64,
+}
+
+impl Inode {
+    fn raw(&self) -> RawInode {
+        RawInode {
+            mode: U32::new(self.mode),
+            nlink: U32::new(self.nlink),
+            uid: U32::new(self.uid),
+            gid: U32::new(self.gid),
+            rdev: U32::new(self.rdev),
+            reserved: U32::new(0),
+            size: U64::new(self.size),
+            chunks: U64::new(self.chunks),
+            atime_ns: I64::new(self.atime_ns),
+            mtime_ns: I64::new(self.mtime_ns),
+            ctime_ns: I64::new(self.ctime_ns),
+            btime_ns: I64::new(self.btime_ns),
+            parent: U64::new(self.parent),
+        }
+    }
+
+    fn from_raw(raw: &RawInode) -> Self {
+        Self {
+            mode: raw.mode.get(),
+            nlink: raw.nlink.get(),
+            uid: raw.uid.get(),
+            gid: raw.gid.get(),
+            rdev: raw.rdev.get(),
+            size: raw.size.get().min(i64::MAX as u64),
+            chunks: raw.chunks.get().min(CHUNKS_MAX),
+            atime_ns: raw.atime_ns.get(),
+            mtime_ns: raw.mtime_ns.get(),
+            ctime_ns: raw.ctime_ns.get(),
+            btime_ns: raw.btime_ns.get(),
+            parent: raw.parent.get() & INO_MAX,
+        }
+    }
+}
+
+impl<'a> Node<'a> {
+    /// The key it is found under, if it leaves something to find.
+    pub fn key(&self) -> Option<Key> {
+        match self.body {
+            Body::Inode(_) => Some(key(self.ino, KeyKind::Inode, 0)),
+            Body::Entry { offset, .. } => Some(key(self.ino, KeyKind::Entry, offset)),
+            Body::Data { chunk, .. } => Some(key(self.ino, KeyKind::Data, chunk)),
+            Body::Xattr { offset, .. } => Some(key(self.ino, KeyKind::Xattr, offset)),
+            Body::EntryGone { .. } | Body::Cut { .. } | Body::XattrGone { .. } | Body::Forget => None,
+        }
+    }
+
+    /// The node's bytes, padded; its order is set later by [`set_order`].
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = alloc::vec![0; HEAD_BYTES];
+        let (kind, flags) = self.encode_body(&mut out);
+        out.resize(out.len().next_multiple_of(NODE_UNIT), 0);
+        let head = Head { len: U16::new(out.len() as u16), kind, flags, order: [0; 6], ino: low(self.ino) };
+        if let Some(to) = out.get_mut(..HEAD_BYTES) {
+            to.copy_from_slice(head.as_bytes());
+        }
+        set_order(&mut out, self.order);
+        out
+    }
+
+    fn encode_body(&self, out: &mut Vec<u8>) -> (u8, u8) {
+        match self.body {
+            Body::Inode(inode) => {
+                out.extend_from_slice(inode.raw().as_bytes());
+                (1, 0)
+            }
+            Body::Entry { offset, child, mode, time_ns, name } => {
+                let raw = RawEntry {
+                    offset: U64::new(offset),
+                    child: U64::new(child),
+                    time_ns: I64::new(time_ns),
+                    mode: U32::new(mode),
+                    name_len: U16::new(name.len() as u16),
+                    reserved: U16::new(0),
+                };
+                out.extend_from_slice(raw.as_bytes());
+                out.extend_from_slice(name);
+                (2, 0)
+            }
+            Body::EntryGone { offset, time_ns } => (3, encode_pair(out, offset, time_ns as u64)),
+            Body::Data { chunk, time_ns, len, lz4, bytes } => {
+                let raw = RawData {
+                    chunk: U64::new(chunk),
+                    time_ns: I64::new(time_ns),
+                    len: U16::new(len as u16),
+                    stored: U16::new(bytes.len() as u16),
+                    reserved: U32::new(0),
+                };
+                out.extend_from_slice(raw.as_bytes());
+                out.extend_from_slice(bytes);
+                (4, if lz4 { FLAG_LZ4 } else { 0 })
+            }
+            Body::Cut { from, count } => (5, encode_pair(out, from, count)),
+            Body::Xattr { offset, name, value } => {
+                let raw = RawXattr {
+                    offset: U64::new(offset),
+                    name_len: U16::new(name.len() as u16),
+                    value_len: U16::new(value.len() as u16),
+                    reserved: U32::new(0),
+                };
+                out.extend_from_slice(raw.as_bytes());
+                out.extend_from_slice(name);
+                out.extend_from_slice(value);
+                (6, 0)
+            }
+            Body::XattrGone { offset } => (7, encode_pair(out, offset, 0)),
+            Body::Forget => (8, 0),
+        }
+    }
+
+    fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let (head, body) = Head::ref_from_prefix(bytes).ok()?;
+        let ino = wide(&head.ino);
+        if ino > INO_MAX {
+            return None;
+        }
+        let order = if head.flags & FLAG_COPY != 0 {
+            let [slot @ .., at] = &head.order;
+            Order::CopyOf { slot: wide(slot), at: *at }
+        } else {
+            let [low_byte, high_byte, ..] = head.order;
+            Order::Back(u16::from_le_bytes([low_byte, high_byte]))
+        };
+        let body = match head.kind {
+            1 => Body::Inode(Inode::from_raw(RawInode::ref_from_prefix(body).ok()?.0)),
+            2 => {
+                let (raw, rest) = RawEntry::ref_from_prefix(body).ok()?;
+                let name = rest.get(..usize::from(raw.name_len.get()))?;
+                let child = raw.child.get();
+                if child > INO_MAX {
+                    return None;
+                }
+                let (offset, time_ns) = (raw.offset.get(), raw.time_ns.get());
+                Body::Entry { offset, child, mode: raw.mode.get(), time_ns, name }
+            }
+            3 => {
+                let (offset, time) = decode_pair(body)?;
+                Body::EntryGone { offset, time_ns: time as i64 }
+            }
+            4 => decode_data(body, head.flags & FLAG_LZ4 != 0)?,
+            5 => {
+                let (from, count) = decode_pair(body)?;
+                if from.checked_add(count)? > CHUNKS_MAX {
+                    return None;
+                }
+                Body::Cut { from, count }
+            }
+            6 => {
+                let (raw, rest) = RawXattr::ref_from_prefix(body).ok()?;
+                let (name, rest) = rest.split_at_checked(usize::from(raw.name_len.get()))?;
+                let value = rest.get(..usize::from(raw.value_len.get()))?;
+                Body::Xattr { offset: raw.offset.get(), name, value }
+            }
+            7 => Body::XattrGone { offset: decode_pair(body)?.0 },
+            8 => Body::Forget,
+            _ => return None,
+        };
+        Some(Self { ino, order, body })
+    }
+}
+
+fn decode_data(body: &[u8], lz4: bool) -> Option<Body<'_>> {
+    let (raw, rest) = RawData::ref_from_prefix(body).ok()?;
+    if raw.chunk.get() >= CHUNKS_MAX || raw.len.get() > 4096 || raw.len.get() == 0 {
+        return None;
+    }
+    Some(Body::Data {
+        chunk: raw.chunk.get(),
+        time_ns: raw.time_ns.get(),
+        len: u32::from(raw.len.get()),
+        lz4,
+        bytes: rest.get(..usize::from(raw.stored.get()))?,
+    })
+}
+
+fn encode_pair(out: &mut Vec<u8>, first: u64, second: u64) -> u8 {
+    out.extend_from_slice(RawPair { first: U64::new(first), second: U64::new(second) }.as_bytes());
+    0
+}
+
+fn decode_pair(body: &[u8]) -> Option<(u64, u64)> {
+    let (raw, _) = RawPair::ref_from_prefix(body).ok()?;
+    Some((raw.first.get(), raw.second.get()))
+}
+
+/// Sets when an encoded node takes effect.
+pub fn set_order(bytes: &mut [u8], order: Order) {
+    let Ok((head, _)) = Head::mut_from_prefix(bytes) else { return };
+    head.order = [0; 6];
+    match order {
+        Order::Back(back) => {
+            head.flags &= !FLAG_COPY;
+            let [low_byte, high_byte, ..] = &mut head.order;
+            [*low_byte, *high_byte] = back.to_le_bytes();
+        }
+        Order::CopyOf { slot, at } => {
+            head.flags |= FLAG_COPY;
+            let [address @ .., last] = &mut head.order;
+            *address = low(slot);
+            *last = at;
+        }
+    }
+}
+
+/// The node that starts `at` × 16 bytes into a slot's bytes.
+pub fn node_at(slot_bytes: &[u8], at: u8) -> Option<Node<'_>> {
+    let bytes = slot_bytes.get(usize::from(at) * NODE_UNIT..)?;
+    Node::decode(bytes.get(..node_len(bytes)?)?)
+}
+
+fn node_len(bytes: &[u8]) -> Option<usize> {
+    let (head, _) = Head::ref_from_prefix(bytes).ok()?;
+    let len = usize::from(head.len.get());
+    (len >= HEAD_BYTES && len.is_multiple_of(NODE_UNIT) && len <= bytes.len()).then_some(len)
+}
+
+/// The nodes of a slot with `len` valid bytes: where each stands (in units), how long it is, and what it says.
+pub fn nodes(slot_bytes: &[u8], len: usize) -> impl Iterator<Item = (u8, u8, Node<'_>)> {
+    let bytes = slot_bytes.get(..len).unwrap_or(&[]);
+    let mut start = 0;
+    core::iter::from_fn(move || {
+        let rest = bytes.get(start..)?;
+        let len = node_len(rest)?;
+        let node = Node::decode(rest.get(..len)?)?;
+        let at = u8::try_from(start / NODE_UNIT).ok()?;
+        start += len;
+        Some((at, u8::try_from(len / NODE_UNIT).ok()?, node))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(body: Body<'_>, order: Order) {
+        let node = Node { ino: 77, order, body };
+        let bytes = node.encode();
+        assert_eq!(bytes.len() % NODE_UNIT, 0);
+        let found: Vec<_> = nodes(&bytes, bytes.len()).collect();
+        assert_eq!(found, [(0, (bytes.len() / NODE_UNIT) as u8, node)]);
+    }
+
+    #[test]
+    fn every_kind_of_node_comes_back() {
+        round_trip(Body::Forget, Order::Back(9));
+        round_trip(Body::Cut { from: 3, count: 9 }, Order::Back(0));
+        round_trip(
+            Body::Entry { offset: 1 << 40, child: 5, mode: 0o100644, time_ns: -4, name: b"a name" },
+            Order::CopyOf { slot: 0xff_1234_5678, at: 17 },
+        );
+        round_trip(Body::Data { chunk: 8, time_ns: 1, len: 11, lz4: true, bytes: b"hello world" }, Order::Back(1));
+        round_trip(Body::Xattr { offset: 4, name: b"user.a", value: b"v" }, Order::Back(1));
+    }
+
+    #[test]
+    fn a_node_cut_short_is_not_believed() {
+        let bytes = Node { ino: 1, order: Order::Back(0), body: Body::Forget }.encode();
+        assert_eq!(nodes(&bytes, bytes.len() - 1).count(), 0);
+    }
+}

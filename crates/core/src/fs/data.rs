@@ -1,0 +1,274 @@
+//! File data: reading, writing, truncating, punching; always by whole chunks underneath.
+
+use alloc::vec::Vec;
+
+use nand::Nand;
+
+use super::Fs;
+use super::types::*;
+use crate::error::{Error, Result};
+use crate::format::key::{KeyKind, key};
+use crate::format::node::Body;
+use crate::format::place::Place;
+use crate::format::tag::CHUNKS_MAX;
+use crate::index::delta::Change;
+
+impl<N: Nand> Fs<N> {
+    fn file(&mut self, ino: Ino) -> Result<crate::format::node::Inode> {
+        let inode = self.inode(ino)?;
+        match inode.mode & kind::MASK {
+            kind::DIR => Err(Error::IsDirectory),
+            kind::FILE | kind::SYMLINK => Ok(inode),
+            _ => Err(Error::Invalid("only files hold data")),
+        }
+    }
+
+    /// Reads up to `buf.len()` bytes; fewer only at the end of the file.
+    pub fn read(&mut self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let inode = self.file(ino)?;
+        let wanted = inode.size.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let chunk_bytes = self.chunk_bytes();
+        let mut done = 0;
+        while done < wanted {
+            let at = offset + done as u64;
+            let skip = (at % chunk_bytes) as usize;
+            let count = (wanted - done).min(chunk_bytes as usize - skip);
+            let Some(to) = buf.get_mut(done..done + count) else { break };
+            match self.read_chunk(ino, at / chunk_bytes, skip, to) {
+                Ok(()) => done += count,
+                Err(_) if done > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Reads a part of a chunk, `skip` bytes into it; what is not there reads as zeros.
+    fn read_chunk(&mut self, ino: Ino, chunk: u64, skip: usize, to: &mut [u8]) -> Result<()> {
+        if let Some(bytes) = self.log.dirty(ino, chunk) {
+            copy_part(bytes, skip, to);
+            return Ok(());
+        }
+        match self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))? {
+            None => to.fill(0),
+            Some(Place::Run { slot, .. }) if to.len() == self.flash.shape.slot_bytes => {
+                let len = self.flash.read_data(slot, ino, chunk, to)?;
+                to.iter_mut().skip(len as usize).for_each(|byte| *byte = 0);
+            }
+            Some(place) => copy_part(&self.load_chunk(ino, chunk, Some(place))?, skip, to),
+        }
+        Ok(())
+    }
+
+    /// A chunk's bytes, as many as are stored.
+    fn load_chunk(&mut self, ino: Ino, chunk: u64, place: Option<Place>) -> Result<Vec<u8>> {
+        match place {
+            None => Ok(Vec::new()),
+            Some(Place::Run { slot, .. }) => {
+                let mut bytes = alloc::vec![0; self.flash.shape.slot_bytes];
+                let len = self.flash.read_data(slot, ino, chunk, &mut bytes)?;
+                bytes.truncate(len as usize);
+                Ok(bytes)
+            }
+            Some(place) => self.with_node(place, |found, node| match node.body {
+                Body::Data { chunk: which, len, lz4, bytes, .. } if found == ino && which == chunk => {
+                    if lz4 {
+                        lz4_flex::decompress(bytes, len as usize).ok()
+                    } else {
+                        Some(bytes.to_vec())
+                    }
+                }
+                _ => None,
+            }),
+        }
+    }
+
+    /// Writes; a short count only where space ran out after some bytes.
+    pub fn write(&mut self, ino: Ino, offset: u64, data: &[u8], now_ns: i64) -> Result<usize> {
+        if self.options.read_only || self.broken {
+            return Err(Error::ReadOnly);
+        }
+        self.file(ino)?;
+        if offset.saturating_add(data.len() as u64) > i64::MAX as u64 {
+            return Err(Error::FileTooLarge);
+        }
+        let chunk_bytes = self.chunk_bytes();
+        let mut done = 0;
+        while let Some(rest) = data.get(done..).filter(|rest| !rest.is_empty()) {
+            let at = offset + done as u64;
+            let skip = (at % chunk_bytes) as usize;
+            let count = rest.len().min(chunk_bytes as usize - skip);
+            let part = rest.get(..count).unwrap_or(rest);
+            match self.write_part(ino, at / chunk_bytes, skip, part, now_ns) {
+                Ok(()) => done += count,
+                Err(_) if done > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.end_change(now_ns)?;
+        Ok(done)
+    }
+
+    /// One chunk of a write: an operation of its own.
+    fn write_part(&mut self, ino: Ino, chunk: u64, skip: usize, data: &[u8], now_ns: i64) -> Result<()> {
+        self.begin_change()?;
+        self.need_bytes(data.len() as u64 + 64)?;
+        self.put_part(ino, chunk, skip, data, now_ns)?;
+        self.end_operation(now_ns)
+    }
+
+    /// Lays bytes into one chunk, as a part of an operation.
+    pub(crate) fn put_part(&mut self, ino: Ino, chunk: u64, skip: usize, data: &[u8], now_ns: i64) -> Result<()> {
+        let chunk_bytes = self.chunk_bytes();
+        let mut inode = self.inode(ino)?;
+        let fresh = chunk * chunk_bytes >= inode.size.next_multiple_of(chunk_bytes);
+        let time_ns = Self::write_time(now_ns);
+        if data.len() as u64 == chunk_bytes {
+            let grown = self.write_chunk(ino, chunk, data, time_ns, fresh)?;
+            inode = self.inode(ino)?;
+            inode.chunks = inode.chunks.wrapping_add(grown);
+        } else {
+            self.overlay_chunk(ino, chunk, skip, data, fresh)?;
+        }
+        inode.size = inode.size.max(chunk * chunk_bytes + (skip + data.len()) as u64);
+        (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
+        self.derive_inode(ino, inode);
+        Ok(())
+    }
+
+    /// Lays bytes over a chunk in memory.
+    fn overlay_chunk(&mut self, ino: Ino, chunk: u64, skip: usize, data: &[u8], fresh: bool) -> Result<()> {
+        self.hold_chunk(ino, chunk, fresh)?;
+        let Some(bytes) = self.log.dirty_mut(ino, chunk) else { return Ok(()) };
+        if bytes.len() < skip + data.len() {
+            bytes.resize(skip + data.len(), 0);
+        }
+        if let Some(to) = bytes.get_mut(skip..skip + data.len()) {
+            to.copy_from_slice(data);
+        }
+        Ok(())
+    }
+
+    /// Brings a chunk into memory, to be changed.
+    fn hold_chunk(&mut self, ino: Ino, chunk: u64, fresh: bool) -> Result<()> {
+        if self.log.dirty(ino, chunk).is_some() {
+            return Ok(());
+        }
+        let place = match fresh {
+            true => None,
+            false => self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))?,
+        };
+        let bytes = self.load_chunk(ino, chunk, place)?;
+        self.log.put_dirty(ino, chunk, bytes);
+        Ok(())
+    }
+
+    /// Cuts a chunk in memory to `len` bytes, if it is stored longer than that.
+    fn shorten_chunk(&mut self, ino: Ino, chunk: u64, len: usize) -> Result<()> {
+        let mapped = self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))?.is_some();
+        if !mapped && self.log.dirty(ino, chunk).is_none() {
+            return Ok(());
+        }
+        self.hold_chunk(ino, chunk, false)?;
+        if let Some(bytes) = self.log.dirty_mut(ino, chunk) {
+            bytes.truncate(len);
+            if bytes.is_empty() {
+                bytes.push(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a file's data fit a new size: nothing of what is cut off can come back.
+    pub(crate) fn resize(&mut self, ino: Ino, size: u64) -> Result<()> {
+        let old = self.inode(ino)?.size;
+        if size >= old {
+            return Ok(());
+        }
+        let chunk_bytes = self.chunk_bytes();
+        let tail = (size % chunk_bytes) as usize;
+        if tail > 0 {
+            self.shorten_chunk(ino, size / chunk_bytes, tail)?;
+        }
+        self.cut(ino, size.div_ceil(chunk_bytes), CHUNKS_MAX)?;
+        let mut inode = self.inode(ino)?;
+        inode.size = size;
+        self.derive_inode(ino, inode);
+        Ok(())
+    }
+
+    /// Makes the chunks `from..to` holes.
+    fn cut(&mut self, ino: Ino, from: u64, to: u64) -> Result<()> {
+        self.log.drop_range(ino, from, to);
+        let seq = self.flash.next_seq;
+        let change = Change::Cut(u128::from(to - from));
+        let replaced = self.index.set(&mut self.flash, key(ino, KeyKind::Data, from), change, seq, false)?;
+        if replaced.any {
+            self.count_chunks(ino, 0, replaced.chunks)?;
+            self.push(ino, Body::Cut { from, count: to - from })?;
+        }
+        Ok(())
+    }
+
+    /// Makes a hole (reads as zeros); the size stays.
+    pub fn punch(&mut self, ino: Ino, offset: u64, len: u64, now_ns: i64) -> Result<()> {
+        self.begin_change()?;
+        let size = self.file(ino)?.size;
+        if len == 0 {
+            return Err(Error::Invalid("a hole has a length"));
+        }
+        let end = offset.saturating_add(len).min(size);
+        let chunk_bytes = self.chunk_bytes();
+        if offset < end {
+            let (first, last) = (offset.div_ceil(chunk_bytes), end / chunk_bytes);
+            let to_end = end == size;
+            if first <= last {
+                self.zero_part(ino, offset, first * chunk_bytes)?;
+                let past = if to_end { size.div_ceil(chunk_bytes) } else { last };
+                if first < past {
+                    self.cut(ino, first, past)?;
+                }
+                if !to_end {
+                    self.zero_part(ino, last * chunk_bytes, end)?;
+                }
+            } else {
+                self.zero_part(ino, offset, end)?;
+            }
+        }
+        let mut inode = self.inode(ino)?;
+        (inode.mtime_ns, inode.ctime_ns) = (now_ns, now_ns);
+        self.put_inode(ino, inode)?;
+        self.end_change(now_ns)
+    }
+
+    /// Zeroes the bytes `from..to`, which lie in one chunk, where they are stored.
+    fn zero_part(&mut self, ino: Ino, from: u64, to: u64) -> Result<()> {
+        let chunk_bytes = self.chunk_bytes();
+        let chunk = from / chunk_bytes;
+        if from >= to {
+            return Ok(());
+        }
+        let mapped = self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))?.is_some();
+        if !mapped && self.log.dirty(ino, chunk).is_none() {
+            return Ok(());
+        }
+        self.hold_chunk(ino, chunk, false)?;
+        let (start, end) = ((from - chunk * chunk_bytes) as usize, (to - chunk * chunk_bytes) as usize);
+        if let Some(bytes) = self.log.dirty_mut(ino, chunk) {
+            let end = end.min(bytes.len());
+            if let Some(part) = bytes.get_mut(start.min(end)..end) {
+                part.fill(0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies the part of `bytes` from `skip` on; what is missing is zeros.
+fn copy_part(bytes: &[u8], skip: usize, to: &mut [u8]) {
+    let from = bytes.get(skip..).unwrap_or(&[]);
+    let count = from.len().min(to.len());
+    let (head, tail) = to.split_at_mut(count);
+    head.copy_from_slice(from.get(..count).unwrap_or(&[]));
+    tail.fill(0);
+}

@@ -1,0 +1,367 @@
+//! The write buffers: nodes and chunks that are not on flash yet, and the groups they are written in.
+//!
+//! Everything appended between two end marks is one group: after a cut it counts whole or not at all. Invariant: an
+//! end mark is written only when no earlier operation has anything left in memory.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use super::Fs;
+use crate::error::Result;
+use crate::flash::append::Draft;
+use crate::flash::head::HeadId;
+use crate::format::key::{Key, KeyKind, key, kind_of};
+use crate::format::node::{self, Body, DATA_HEAD_BYTES, Node, Order};
+use crate::format::place::{NODE_UNIT, Place};
+use crate::format::tag::{Kind, ticks};
+use crate::fs::types::Compression;
+use crate::index::delta::Change;
+
+/// Partial chunks kept in memory before they are written out.
+const DIRTY_MAX: usize = 64;
+/// Slots of a group before it is closed.
+const GROUP_MAX: u64 = 256;
+
+/// A node that waits to be packed.
+struct Pending {
+    key: Option<Key>,
+    ino: u64,
+    bytes: Vec<u8>,
+    /// The sequence number to come when it was made.
+    seq: u64,
+}
+
+/// A chunk in memory.
+pub struct Dirty {
+    pub bytes: Vec<u8>,
+    turn: u64,
+}
+
+/// The write buffers.
+#[derive(Default)]
+pub struct Log {
+    pending: Vec<Pending>,
+    pending_bytes: usize,
+    dirty: BTreeMap<(u64, u64), Dirty>,
+    turns: BTreeMap<u64, (u64, u64)>,
+    turn: u64,
+    /// Something went to the native head since the last sync.
+    native_since_sync: bool,
+    /// When the oldest thing in memory was put there.
+    pub since_ns: Option<i64>,
+}
+
+impl Log {
+    /// A pending node's bytes.
+    pub fn pending(&self, number: u32) -> Option<&[u8]> {
+        self.pending.get(number as usize).map(|pending| pending.bytes.as_slice())
+    }
+
+    /// A chunk in memory.
+    pub fn dirty(&self, ino: u64, chunk: u64) -> Option<&[u8]> {
+        self.dirty.get(&(ino, chunk)).map(|dirty| dirty.bytes.as_slice())
+    }
+
+    /// A chunk in memory, to change it.
+    pub fn dirty_mut(&mut self, ino: u64, chunk: u64) -> Option<&mut Vec<u8>> {
+        self.dirty.get_mut(&(ino, chunk)).map(|dirty| &mut dirty.bytes)
+    }
+
+    /// Puts a chunk into memory.
+    pub fn put_dirty(&mut self, ino: u64, chunk: u64, bytes: Vec<u8>) {
+        self.drop_dirty(ino, chunk);
+        self.turn += 1;
+        self.turns.insert(self.turn, (ino, chunk));
+        self.dirty.insert((ino, chunk), Dirty { bytes, turn: self.turn });
+    }
+
+    /// Forgets a chunk in memory.
+    pub fn drop_dirty(&mut self, ino: u64, chunk: u64) {
+        if let Some(dirty) = self.dirty.remove(&(ino, chunk)) {
+            self.turns.remove(&dirty.turn);
+        }
+    }
+
+    /// Forgets the chunks `from..to` of an inode.
+    pub fn drop_range(&mut self, ino: u64, from: u64, to: u64) {
+        while let Some((&(_, chunk), _)) = self.dirty.range((ino, from)..(ino, to)).next() {
+            self.drop_dirty(ino, chunk);
+        }
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.dirty.is_empty()
+    }
+
+    /// Bytes that will take space on flash.
+    pub fn bytes(&self) -> u64 {
+        self.pending_bytes as u64 + self.dirty.values().map(|dirty| dirty.bytes.len() as u64).sum::<u64>()
+    }
+
+    /// Chunks in memory.
+    pub fn dirty_count(&self) -> usize {
+        self.dirty.len()
+    }
+
+    fn oldest(&self) -> Option<(u64, u64)> {
+        self.turns.values().next().copied()
+    }
+
+    fn oldest_of(&self, ino: u64) -> Option<(u64, u64)> {
+        self.dirty.range((ino, 0)..(ino + 1, 0)).min_by_key(|(_, dirty)| dirty.turn).map(|(&at, _)| at)
+    }
+}
+
+impl<N: Nand> Fs<N> {
+    /// Makes a node; it is found under its key from now on.
+    pub(crate) fn push(&mut self, ino: u64, body: Body<'_>) -> Result<()> {
+        let node = Node { ino, order: Order::Back(0), body };
+        let (key, bytes, seq) = (node.key(), node.encode(), self.flash.next_seq);
+        let number = self.log.pending.len() as u32;
+        if let Some(key) = key {
+            self.index.set(&mut self.flash, key, Change::Put(Place::Pending { number }), seq, false)?;
+        }
+        self.log.pending_bytes += bytes.len();
+        self.log.pending.push(Pending { key, ino, bytes, seq });
+        Ok(())
+    }
+
+    /// Ends an operation: writes out what has grown too large to wait.
+    pub(crate) fn end_operation(&mut self, now_ns: i64) -> Result<()> {
+        if self.log.is_empty() && self.flash.ended_seq == self.flash.next_seq {
+            self.log.since_ns = None;
+            return Ok(());
+        }
+        self.log.since_ns.get_or_insert(now_ns);
+        let full = self.log.pending_bytes + NODE_UNIT * 4 > self.flash.shape.slot_bytes;
+        let long = self.flash.next_seq - self.flash.ended_seq >= GROUP_MAX;
+        if full || long || self.log.dirty.len() > DIRTY_MAX {
+            self.commit(false)?;
+        }
+        Ok(())
+    }
+
+    /// Writes out everything in memory and closes the group. With `sync` it is durable and promised afterwards.
+    pub(crate) fn commit(&mut self, sync: bool) -> Result<()> {
+        let head = self.commit_head(sync);
+        while let Some((ino, chunk)) = self.log.oldest() {
+            self.store_dirty(head, ino, chunk)?;
+        }
+        self.write_pending(head)?;
+        if self.flash.ended_seq != self.flash.next_seq {
+            let empty = vec![0; self.flash.shape.slot_bytes];
+            self.append_nodes(head, &empty, 1, true, Cause::Metadata)?;
+        }
+        self.log.since_ns = None;
+        if sync {
+            self.flash.flush_units()?;
+            self.flash.promised_seq = self.flash.committed_seq;
+            self.log.native_since_sync = false;
+        }
+        self.follow_moved()
+    }
+
+    /// Where a commit goes: a sync smaller than the pairing distance goes to SLC (large ones stay native).
+    fn commit_head(&self, sync: bool) -> HeadId {
+        let slots = self.log.dirty.len() + self.log.pending_bytes.div_ceil(self.flash.shape.slot_bytes);
+        let small = slots < self.flash.shape.native.pair_slots as usize && !self.log.native_since_sync;
+        if !self.options.mode.writes_native() || (sync && small) { HeadId::Slc } else { HeadId::Native }
+    }
+
+    /// Writes a full chunk, to flash at once or (natively) behind a few others.
+    pub(crate) fn write_chunk(&mut self, ino: u64, chunk: u64, data: &[u8], now_ns: i64, fresh: bool) -> Result<u64> {
+        if self.options.mode.writes_native() {
+            self.log.put_dirty(ino, chunk, data.to_vec());
+            while self.log.dirty.len() > self.flash.shape.native.pair_slots as usize
+                && let Some((ino, chunk)) = self.log.oldest()
+            {
+                self.store_dirty(HeadId::Native, ino, chunk)?;
+            }
+            return Ok(0);
+        }
+        self.log.drop_dirty(ino, chunk);
+        if self.options.compression == Compression::Lz4 && self.store_packed(ino, chunk, data, now_ns)? {
+            return Ok(0);
+        }
+        let replaced = self.store_bare(HeadId::Slc, ino, chunk, data, data.len(), now_ns, fresh)?;
+        Ok(1u64.wrapping_sub(replaced))
+    }
+
+    /// Writes every chunk in memory of an inode: its attributes are about to be set apart from its data.
+    pub(crate) fn store_inode(&mut self, ino: u64) -> Result<()> {
+        let head = self.commit_head(false);
+        while let Some((ino, chunk)) = self.log.oldest_of(ino) {
+            self.store_dirty(head, ino, chunk)?;
+        }
+        Ok(())
+    }
+
+    fn store_dirty(&mut self, head: HeadId, ino: u64, chunk: u64) -> Result<()> {
+        let Some(dirty) = self.log.dirty.remove(&(ino, chunk)) else { return Ok(()) };
+        self.log.turns.remove(&dirty.turn);
+        let outcome = self.store_taken(head, ino, chunk, &dirty.bytes);
+        if outcome.is_err() {
+            self.log.turns.insert(dirty.turn, (ino, chunk));
+            self.log.dirty.insert((ino, chunk), dirty);
+        }
+        outcome
+    }
+
+    fn store_taken(&mut self, head: HeadId, ino: u64, chunk: u64, bytes: &[u8]) -> Result<()> {
+        let now_ns = self.inode(ino)?.mtime_ns;
+        let slot_bytes = self.flash.shape.slot_bytes;
+        let lz4 = self.options.compression == Compression::Lz4;
+        if lz4 && bytes.len() > slot_bytes / 4 && self.store_packed(ino, chunk, bytes, now_ns)? {
+            return Ok(());
+        }
+        let replaced = if bytes.len() + 512 <= slot_bytes {
+            let body = Body::Data { chunk, time_ns: now_ns, len: bytes.len() as u32, lz4: false, bytes };
+            return self.push_data(ino, chunk, body);
+        } else if bytes.len() == slot_bytes {
+            self.store_bare(head, ino, chunk, bytes, bytes.len(), now_ns, false)?
+        } else {
+            let mut padded = bytes.to_vec();
+            padded.resize(slot_bytes, 0);
+            self.store_bare(head, ino, chunk, &padded, bytes.len(), now_ns, false)?
+        };
+        self.count_chunks(ino, 1, replaced)
+    }
+
+    /// Writes a chunk as a compressed node. `false`: it does not get smaller.
+    fn store_packed(&mut self, ino: u64, chunk: u64, data: &[u8], now_ns: i64) -> Result<bool> {
+        let packed = lz4_flex::compress(data);
+        if packed.len() + DATA_HEAD_BYTES > data.len() * 7 / 8 {
+            return Ok(false);
+        }
+        let body = Body::Data { chunk, time_ns: now_ns, len: data.len() as u32, lz4: true, bytes: &packed };
+        self.push_data(ino, chunk, body)?;
+        Ok(true)
+    }
+
+    fn push_data(&mut self, ino: u64, chunk: u64, body: Body<'_>) -> Result<()> {
+        let data_key = key(ino, KeyKind::Data, chunk);
+        let mapped = self.index.get(&mut self.flash, data_key)?.is_some();
+        self.push(ino, body)?;
+        self.count_chunks(ino, 1, u64::from(mapped))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn store_bare(
+        &mut self,
+        head: HeadId,
+        ino: u64,
+        chunk: u64,
+        data: &[u8],
+        len: usize,
+        now_ns: i64,
+        fresh: bool,
+    ) -> Result<u64> {
+        let end = self.log.is_empty();
+        let stamp = ticks(now_ns);
+        let draft = Draft { kind: Kind::Data, end, copy: false, ino, chunk, len: len as u32, stamp };
+        let slot = self.flash.append(head, draft, data, Cause::Host)?;
+        if end {
+            self.flash.end_group();
+        }
+        self.log.native_since_sync |= head == HeadId::Native;
+        let (data_key, seq) = (key(ino, KeyKind::Data, chunk), self.flash.next_seq - 1);
+        let change = Change::Put(Place::Run { slot, count: 1 });
+        let replaced = self.index.set(&mut self.flash, data_key, change, seq, fresh)?.chunks;
+        if !self.flash.moved.is_empty() {
+            self.follow_moved()?;
+        }
+        Ok(replaced)
+    }
+
+    /// Packs the pending nodes that still count into slots; the last one ends the group.
+    fn write_pending(&mut self, head: HeadId) -> Result<()> {
+        let alive = self.alive_pending()?;
+        let slot_bytes = self.flash.shape.slot_bytes;
+        let mut numbers = alive.as_slice();
+        while !numbers.is_empty() {
+            let mut buffer = Vec::with_capacity(slot_bytes);
+            let mut taken = Vec::new();
+            while let Some((&number, rest)) = numbers.split_first()
+                && let Some(pending) = self.log.pending.get(number as usize)
+                && buffer.len() + pending.bytes.len() <= slot_bytes - NODE_UNIT
+            {
+                taken.push((number, (buffer.len() / NODE_UNIT) as u8, (pending.bytes.len() / NODE_UNIT) as u8));
+                buffer.extend_from_slice(&pending.bytes);
+                numbers = rest;
+            }
+            if taken.is_empty() {
+                break;
+            }
+            self.write_nodes(head, buffer, &taken, numbers.is_empty())?;
+        }
+        self.log.pending.clear();
+        self.log.pending_bytes = 0;
+        Ok(())
+    }
+
+    /// The pending nodes that still count, inodes last and up to date.
+    fn alive_pending(&mut self) -> Result<Vec<u32>> {
+        let mut alive = Vec::new();
+        let mut inodes = Vec::new();
+        for number in 0..self.log.pending.len() as u32 {
+            let Some(pending) = self.log.pending.get(number as usize) else { break };
+            match pending.key {
+                None => alive.push(number),
+                Some(key) => {
+                    if self.index.delta.at(key) != Some(Change::Put(Place::Pending { number })) {
+                        continue;
+                    }
+                    if kind_of(key) == KeyKind::Inode as u8 { inodes.push(number) } else { alive.push(number) }
+                }
+            }
+        }
+        for &number in &inodes {
+            let Some(ino) = self.log.pending.get(number as usize).map(|pending| pending.ino) else { break };
+            let inode = self.inode(ino)?;
+            if let Some(pending) = self.log.pending.get_mut(number as usize) {
+                pending.bytes = Node { ino, order: Order::Back(0), body: Body::Inode(inode) }.encode();
+                pending.seq = u64::MAX;
+            }
+        }
+        alive.extend(inodes);
+        Ok(alive)
+    }
+
+    fn write_nodes(&mut self, head: HeadId, mut buffer: Vec<u8>, taken: &[(u32, u8, u8)], end: bool) -> Result<()> {
+        let used = buffer.len();
+        let slot_seq = self.flash.next_seq;
+        for &(number, at, _) in taken {
+            let Some(pending) = self.log.pending.get(number as usize) else { continue };
+            let back = slot_seq.saturating_sub(pending.seq).min(u64::from(u16::MAX)) as u16;
+            if let Some(bytes) = buffer.get_mut(usize::from(at) * NODE_UNIT..) {
+                node::set_order(bytes, Order::Back(back));
+            }
+        }
+        buffer.resize(self.flash.shape.slot_bytes, 0);
+        let slot = self.append_nodes(head, &buffer, used, end, Cause::Metadata)?;
+        for &(number, at, units) in taken {
+            let Some((key, ino)) = self.log.pending.get(number as usize).map(|p| (p.key, p.ino)) else { continue };
+            let Some(key) = key else { continue };
+            self.index.settle(&mut self.flash, key, number, Place::Node { slot, at, units });
+            if kind_of(key) == KeyKind::Inode as u8 {
+                self.inodes.cleaned(ino);
+            }
+        }
+        self.flash.cache.put(slot, buffer.into());
+        Ok(())
+    }
+
+    fn append_nodes(&mut self, head: HeadId, bytes: &[u8], used: usize, end: bool, cause: Cause) -> Result<u64> {
+        let draft = Draft { kind: Kind::Nodes, end, copy: false, ino: 0, chunk: 0, len: used as u32, stamp: 0 };
+        let slot = self.flash.append(head, draft, bytes, cause)?;
+        self.log.native_since_sync |= head == HeadId::Native;
+        if end {
+            self.flash.end_group();
+        }
+        Ok(slot)
+    }
+}

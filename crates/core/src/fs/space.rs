@@ -1,0 +1,212 @@
+//! Space: what can be promised, and keeping enough blocks free for it.
+//!
+//! Invariant (reserve): a caller's data never takes the blocks that collection needs to make room again.
+
+use nand::{CellMode, Nand};
+
+use super::Fs;
+use super::types::*;
+use crate::error::{Error, Result};
+use crate::flash::head::HeadId;
+use crate::format::table::Use;
+use crate::policy::victim;
+
+/// Fewer free blocks than this: callers wait for migration.
+const FREE_FLOOR: u32 = 4;
+/// Fewer than this: nothing of a caller's is written any more.
+const FREE_LAST: u32 = 2;
+/// Fewer than this: background work makes room (FlexFS §3.1).
+const FREE_SOFT: u32 = 5;
+/// Head room that is certain to be enough for one operation, slots.
+const OPERATION_SLOTS: u32 = 8;
+/// Buffered changes reach flash within this time, ns.
+const COMMIT_NS: i64 = 1_000_000_000;
+/// Between two steps of background work, ns.
+const STEP_NS: i64 = 1_000_000;
+
+impl<N: Nand> Fs<N> {
+    /// Bytes that can be stored.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        let shape = &self.flash.shape;
+        let bad = self.flash.blocks.iter().filter(|(_, block)| block.entry.used_as == Use::Bad).count() as u64;
+        let index_blocks = (self.index.tree.pages * 5 / 4).div_ceil(u64::from(shape.slc.content_slots())) + 1;
+        let fixed = bad + 2 + index_blocks.max(2) + 1 + u64::from(FREE_FLOOR - 1);
+        let blocks = u64::from(self.flash.blocks.len()).saturating_sub(fixed);
+        let per_block = match self.options.mode.relocates_to_native() {
+            true => shape.native.content_slots(),
+            false => shape.slc.content_slots(),
+        };
+        let slots = blocks * u64::from(per_block);
+        (slots - slots / 80) * shape.slot_bytes as u64
+    }
+
+    /// Bytes that are taken, on flash and in the write buffers.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.flash.blocks.live_bytes + self.log.bytes()
+    }
+
+    /// Whether `bytes` more can be stored.
+    pub(crate) fn need_bytes(&self, bytes: u64) -> Result<()> {
+        if self.used_bytes() + bytes > self.capacity_bytes() { Err(Error::NoSpace) } else { Ok(()) }
+    }
+
+    /// What `statfs` tells.
+    pub fn statfs(&mut self) -> Result<StatFs> {
+        let capacity_bytes = self.capacity_bytes();
+        Ok(StatFs {
+            chunk_bytes: self.flash.shape.slot_bytes as u32,
+            capacity_bytes,
+            free_bytes: capacity_bytes.saturating_sub(self.used_bytes()),
+            files: self.volume.files,
+        })
+    }
+
+    /// Makes sure that the operation to come finds room on the chip.
+    pub(crate) fn make_room(&mut self) -> Result<()> {
+        if self.needs_checkpoint() {
+            self.checkpoint_now()?;
+        }
+        if self.head_room() >= OPERATION_SLOTS + self.log.dirty_count() as u32 {
+            return Ok(());
+        }
+        while self.flash.free_blocks() < FREE_FLOOR {
+            if !self.reclaim()? {
+                break;
+            }
+        }
+        if self.flash.free_blocks() < FREE_LAST { Err(Error::NoSpace) } else { Ok(()) }
+    }
+
+    /// Slots the heads that callers write to have left.
+    fn head_room(&self) -> u32 {
+        let room = |id: HeadId| self.flash.head(id).room(self.flash.shape.mode(id.mode()));
+        match self.options.mode.writes_native() {
+            true => room(HeadId::Native).min(room(HeadId::Slc)),
+            false => room(HeadId::Slc),
+        }
+    }
+
+    fn needs_checkpoint(&self) -> bool {
+        let interval = victim::checkpoint_interval_blocks(self.flash.blocks.len());
+        self.flash.opened >= interval
+            || self.index.delta.len() >= self.delta_limit()
+            || self.flash.anchors.names.len() >= crate::format::anchor::NAMES_MAX / 2
+    }
+
+    /// Changes of the index kept in memory before a checkpoint is due.
+    fn delta_limit(&self) -> usize {
+        (self.options.cache_bytes / 8 / 96).max(256)
+    }
+
+    /// Makes at least one step towards more free blocks. `false`: there is none.
+    pub(crate) fn reclaim(&mut self) -> Result<bool> {
+        self.collections += 1;
+        self.flash.retire_emptied()?;
+        if self.collector.is_none() && !self.choose_victim() {
+            return self.release_waiting();
+        }
+        while self.collector.is_some() {
+            self.collect_step()?;
+        }
+        if self.flash.free_blocks() < FREE_LAST {
+            self.release_waiting()?;
+        }
+        Ok(true)
+    }
+
+    /// Frees blocks that are empty but wait for a commit, for their copies, or for a checkpoint.
+    fn release_waiting(&mut self) -> Result<bool> {
+        let before = self.flash.free_blocks();
+        self.flash.flush_units()?;
+        self.flash.settle();
+        if self.flash.free_blocks() > before {
+            return Ok(true);
+        }
+        let waiting = (0..self.flash.blocks.len()).any(|block| self.flash.blocks.waits_for_checkpoint(block));
+        if !waiting {
+            return Ok(false);
+        }
+        self.checkpoint_now()?;
+        Ok(self.flash.free_blocks() > before)
+    }
+
+    /// Starts emptying the best victim. `false`: there is none.
+    fn choose_victim(&mut self) -> bool {
+        let target = match self.options.mode.relocates_to_native() {
+            true => self.flash.shape.native.content_slots(),
+            false => self.flash.shape.slc.content_slots(),
+        };
+        let outlook = victim::Outlook {
+            checkpoint_seq: self.flash.checkpoint_seq,
+            target_bytes: target * self.flash.shape.slot_bytes as u32,
+        };
+        let ranked =
+            self.flash.blocks.iter().filter_map(|(number, block)| Some((victim::rank(block, outlook)?, number)));
+        match ranked.min() {
+            Some((_, number)) => {
+                self.start_collecting(number, false);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Starts moving the content of the least erased block, if it has fallen far behind. Whether it did.
+    fn level_wear(&mut self) -> bool {
+        let limit = victim::wear_gap(self.flash.nand.endurance(CellMode::Native));
+        let log = self.flash.blocks.iter().filter(|(_, block)| {
+            block.entry.used_as == Use::Log && !block.open && !block.stuck && block.entry.live_bytes > 0
+        });
+        let coldest = log.map(|(number, block)| (block.entry.erases, number)).min();
+        let good = self.flash.blocks.iter().filter(|(_, block)| block.entry.used_as != Use::Bad);
+        let most = good.map(|(_, block)| block.entry.erases).max().unwrap_or(0);
+        match coldest {
+            Some((erases, number)) if most > erases + limit => {
+                self.start_collecting(number, true);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Does at most one page's worth of internal work; returns when to call again, or `None` when idle.
+    pub fn background(&mut self, now_ns: i64) -> Result<Option<i64>> {
+        if self.options.read_only || self.broken {
+            return Ok(None);
+        }
+        let outcome = self.background_step(now_ns);
+        self.noted(outcome)
+    }
+
+    fn background_step(&mut self, now_ns: i64) -> Result<Option<i64>> {
+        let soon = Ok(Some(now_ns.saturating_add(STEP_NS)));
+        if let Some(since_ns) = self.log.since_ns {
+            let due_ns = since_ns.saturating_add(COMMIT_NS);
+            if now_ns < due_ns {
+                return Ok(Some(due_ns));
+            }
+            self.flash.own_anchor()?;
+            self.make_room()?;
+            self.commit(true)?;
+            return soon;
+        }
+        if self.checkpoint.is_some() {
+            self.checkpoint_step()?;
+            return soon;
+        }
+        if self.collector.is_some() {
+            self.collect_step()?;
+            return soon;
+        }
+        if !self.flash.anchors.own {
+            return Ok(None);
+        }
+        if self.needs_checkpoint() {
+            self.begin_checkpoint(false)?;
+            return soon;
+        }
+        self.flash.retire_emptied()?;
+        let short = self.flash.free_blocks() < FREE_SOFT;
+        if (short && self.choose_victim()) || self.level_wear() { soon } else { Ok(None) }
+    }
+}

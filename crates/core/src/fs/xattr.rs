@@ -1,0 +1,79 @@
+//! Extended attributes: a node each.
+
+use alloc::vec::Vec;
+
+use nand::Nand;
+
+use super::Fs;
+use super::names::Spot;
+use super::types::{Ino, NAME_MAX_BYTES};
+use crate::error::{Error, Result};
+use crate::format::key::{KeyKind, key};
+use crate::format::node::{Body, XATTR_HEAD_BYTES};
+use crate::format::place::NODE_UNIT;
+use crate::index::delta::Change;
+
+impl<N: Nand> Fs<N> {
+    /// The value of an attribute.
+    pub fn getxattr(&mut self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        self.inode(ino)?;
+        match self.find_name(ino, KeyKind::Xattr, name)? {
+            Spot::Free(_) => Err(Error::NoAttribute),
+            Spot::Taken(_, place) => self.with_node(place, |_, node| match node.body {
+                Body::Xattr { value, .. } => Some(value.to_vec()),
+                _ => None,
+            }),
+        }
+    }
+
+    /// Sets an attribute. `create`: fail if it exists; `replace`: fail if it does not.
+    pub fn setxattr(
+        &mut self,
+        ino: Ino,
+        name: &[u8],
+        value: &[u8],
+        create: bool,
+        replace: bool,
+        now_ns: i64,
+    ) -> Result<()> {
+        if name.is_empty() || name.len() > NAME_MAX_BYTES {
+            return Err(Error::Invalid("attribute names are 1 to 255 bytes long"));
+        }
+        if XATTR_HEAD_BYTES + name.len() + value.len() > self.flash.shape.slot_bytes - 2 * NODE_UNIT {
+            return Err(Error::TooLarge("an attribute and its name must fit one page"));
+        }
+        self.begin_change()?;
+        let mut inode = self.inode(ino)?;
+        self.need_bytes((name.len() + value.len()) as u64 + 128)?;
+        let offset = match self.find_name(ino, KeyKind::Xattr, name)? {
+            Spot::Taken(..) if create => return Err(Error::Exists),
+            Spot::Free(_) if replace => return Err(Error::NoAttribute),
+            Spot::Taken(offset, _) | Spot::Free(offset) => offset,
+        };
+        self.push(ino, Body::Xattr { offset, name, value })?;
+        inode.ctime_ns = now_ns;
+        self.put_inode(ino, inode)?;
+        self.end_change(now_ns)
+    }
+
+    /// The names of all attributes.
+    pub fn listxattr(&mut self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        self.inode(ino)?;
+        self.attribute_names(ino)
+    }
+
+    /// Removes an attribute.
+    pub fn removexattr(&mut self, ino: Ino, name: &[u8], now_ns: i64) -> Result<()> {
+        self.begin_change()?;
+        let mut inode = self.inode(ino)?;
+        let Spot::Taken(offset, _) = self.find_name(ino, KeyKind::Xattr, name)? else {
+            return Err(Error::NoAttribute);
+        };
+        let seq = self.flash.next_seq;
+        self.index.set(&mut self.flash, key(ino, KeyKind::Xattr, offset), Change::Cut(1), seq, false)?;
+        self.push(ino, Body::XattrGone { offset })?;
+        inode.ctime_ns = now_ns;
+        self.put_inode(ino, inode)?;
+        self.end_change(now_ns)
+    }
+}

@@ -1,0 +1,148 @@
+//! Changes of the index that are not on flash yet: puts and cuts of key ranges, which never overlap.
+
+use alloc::collections::BTreeMap;
+
+use crate::format::key::Key;
+use crate::format::page::RUN_MAX;
+use crate::format::place::Place;
+
+/// What becomes of a range of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The keys from here on, as many as the place covers, stand there.
+    Put(Place),
+    /// So many keys from here on are gone.
+    Cut(u128),
+}
+
+impl Change {
+    /// How many keys it covers.
+    pub fn span(self) -> u128 {
+        match self {
+            Change::Put(place) => u128::from(place.span()),
+            Change::Cut(span) => span,
+        }
+    }
+
+    /// The part from the `skip`th key on, `span` keys long.
+    fn part(self, skip: u128, span: u128) -> Self {
+        match self {
+            Change::Put(place) => Change::Put(place.part(skip as u64, span as u64)),
+            Change::Cut(_) => Change::Cut(span),
+        }
+    }
+}
+
+/// A set of changes.
+#[derive(Default)]
+pub struct Delta {
+    map: BTreeMap<Key, Change>,
+}
+
+impl Delta {
+    /// Number of changes.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// The first change that covers `key` or comes after it: start, end, change.
+    pub fn seek(&self, key: Key) -> Option<(Key, Key, Change)> {
+        let whole = |(&start, &change): (&Key, &Change)| (start, start + change.span(), change);
+        let before = self.map.range(..=key).next_back().map(whole).filter(|&(_, end, _)| end > key);
+        before.or_else(|| self.map.range(key..).next().map(whole))
+    }
+
+    /// All changes in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, Change)> {
+        self.map.iter().map(|(&key, &change)| (key, change))
+    }
+
+    /// The exact change at `key`.
+    pub fn at(&self, key: Key) -> Option<Change> {
+        self.map.get(&key).copied()
+    }
+
+    /// Sets what becomes of the keys from `key` on; earlier changes of the same keys are overridden.
+    pub fn set(&mut self, key: Key, change: Change) {
+        let end = key + change.span();
+        self.clear(key, end);
+        self.map.insert(key, change);
+    }
+
+    /// As [`Delta::set`], but joins a run of slots to the run just before it.
+    pub fn set_joined(&mut self, key: Key, change: Change) {
+        let end = key + change.span();
+        self.clear(key, end);
+        if let Change::Put(Place::Run { slot, count }) = change
+            && let Some((&start, before)) = self.map.range_mut(..key).next_back()
+            && let Change::Put(Place::Run { slot: first, count: length }) = before
+            && start + u128::from(*length) == key
+            && *first + u64::from(*length) == slot
+            && u64::from(*length) + u64::from(count) <= RUN_MAX
+        {
+            *length += count;
+            return;
+        }
+        self.map.insert(key, change);
+    }
+
+    fn clear(&mut self, key: Key, end: Key) {
+        if let Some((&start, &before)) = self.map.range(..key).next_back() {
+            let before_end = start + before.span();
+            if before_end > key {
+                self.map.insert(start, before.part(0, key - start));
+                if before_end > end {
+                    self.map.insert(end, before.part(end - start, before_end - end));
+                }
+            }
+        }
+        while let Some((&start, &inside)) = self.map.range(key..end).next() {
+            self.map.remove(&start);
+            let inside_end = start + inside.span();
+            if inside_end > end {
+                self.map.insert(end, inside.part(end - start, inside_end - end));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(slot: u64, count: u32) -> Change {
+        Change::Put(Place::Run { slot, count })
+    }
+
+    #[test]
+    fn a_put_in_the_middle_of_a_run_leaves_both_ends() {
+        let mut delta = Delta::default();
+        delta.set(10, run(100, 10));
+        delta.set(13, run(500, 2));
+        let all: alloc::vec::Vec<_> = delta.iter().collect();
+        assert_eq!(all, [(10, run(100, 3)), (13, run(500, 2)), (15, run(105, 5))]);
+        assert_eq!(delta.seek(14), Some((13, 15, run(500, 2))));
+    }
+
+    #[test]
+    fn a_cut_swallows_what_it_covers_and_trims_its_edges() {
+        let mut delta = Delta::default();
+        delta.set(10, run(100, 10));
+        delta.set(30, run(200, 10));
+        delta.set(15, Change::Cut(20));
+        let all: alloc::vec::Vec<_> = delta.iter().collect();
+        assert_eq!(all, [(10, run(100, 5)), (15, Change::Cut(20)), (35, run(205, 5))]);
+    }
+
+    #[test]
+    fn appended_slots_join_into_one_run() {
+        let mut delta = Delta::default();
+        (0..5).for_each(|i| delta.set_joined(Key::from(i as u32), run(40 + i, 1)));
+        assert_eq!(delta.iter().collect::<alloc::vec::Vec<_>>(), [(0, run(40, 5))]);
+    }
+}

@@ -1,0 +1,264 @@
+//! Writing a checkpoint's changes into a new tree, a page at a time, level by level from the leaves up.
+//!
+//! Each level takes the pages that changes fall into, overlays the changes, and writes the result as new pages;
+//! what that does to the list of children is the next level's changes. The old tree stays whole throughout.
+//! Invariant: an entry never reaches past the keys its page answers for.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use super::delta::{Change, Delta};
+use super::tree::{Found, Tree, clip};
+use crate::error::Result;
+use crate::flash::Flash;
+use crate::flash::append::Draft;
+use crate::flash::head::HeadId;
+use crate::format::key::{KEY_END, Key};
+use crate::format::page::{self, Entry, LEVELS_MAX};
+use crate::format::place::{Place, Slot};
+use crate::format::tag::Kind;
+
+/// A merge under way.
+pub struct Merge {
+    old: Tree,
+    level: u8,
+    /// Changes of this level; the leaves' are the frozen layer of the index.
+    changes: Option<Delta>,
+    /// Changes of the level above.
+    above: Delta,
+    /// Keys of this level up to here are done.
+    done: Key,
+    /// Entries to write, and the key their first page is listed under.
+    carry: Vec<Entry>,
+    carry_listed: Option<Key>,
+    /// Pages to write anew although nothing in them changes: (level, key).
+    touch: BTreeSet<(u8, Key)>,
+    /// Pages of the old tree that the new one does without.
+    pub dead: Vec<Slot>,
+    /// Pages written.
+    pub new: Vec<Slot>,
+}
+
+impl Merge {
+    /// A merge into `old`, which also moves the pages of `touch`.
+    pub fn new(old: Tree, touch: BTreeSet<(u8, Key)>) -> Self {
+        Self {
+            old,
+            level: 0,
+            changes: None,
+            above: Delta::default(),
+            done: 0,
+            carry: Vec::new(),
+            carry_listed: None,
+            touch,
+            dead: Vec::new(),
+            new: Vec::new(),
+        }
+    }
+
+    /// Writes at most one page. The new tree, when it is complete.
+    pub fn step<N: Nand>(&mut self, flash: &mut Flash<N>, frozen: &Delta) -> Result<Option<Tree>> {
+        let capacity = page::capacity(flash.shape.slot_bytes);
+        loop {
+            if self.carry.len() > capacity {
+                self.write(flash, capacity)?;
+                return Ok(None);
+            }
+            if self.pull_next(flash, frozen, capacity)? {
+                continue;
+            }
+            if let [Entry { place: Place::Run { slot, .. }, .. }] = self.carry.as_slice()
+                && self.level > 0
+                && self.is_top()
+                && self.above_is_empty()
+            {
+                return Ok(Some(self.tree(Some((*slot, self.level)))));
+            }
+            if !self.carry.is_empty() {
+                self.write(flash, capacity)?;
+                return Ok(None);
+            }
+            if self.next_change(frozen).is_some() {
+                continue;
+            }
+            if let Some(tree) = self.next_level() {
+                return Ok(Some(tree));
+            }
+        }
+    }
+
+    fn is_top(&self) -> bool {
+        self.level + 1 >= self.old.levels()
+    }
+
+    fn above_is_empty(&self) -> bool {
+        !self.above.iter().any(|(_, change)| matches!(change, Change::Put(_)))
+    }
+
+    fn tree(&self, root: Option<(Slot, u8)>) -> Tree {
+        let pages = (self.old.pages + self.new.len() as u64).saturating_sub(self.dead.len() as u64);
+        Tree { root, pages }
+    }
+
+    /// The first key that is not done and must be.
+    fn next_change(&self, frozen: &Delta) -> Option<Key> {
+        if self.done >= KEY_END {
+            return None;
+        }
+        let changes = self.changes.as_ref().unwrap_or(frozen);
+        let change = changes.seek(self.done).map(|(start, ..)| start.max(self.done));
+        let touched = self.touch.range((self.level, self.done)..(self.level + 1, 0)).next().map(|&(_, key)| key);
+        change.into_iter().chain(touched).min()
+    }
+
+    /// Takes the next page into the carry, if it may go on there. `false`: the carry must be written first, or
+    /// nothing is left to take.
+    fn pull_next<N: Nand>(&mut self, flash: &mut Flash<N>, frozen: &Delta, capacity: usize) -> Result<bool> {
+        let next = self.next_change(frozen);
+        let meagre = !self.carry.is_empty() && self.carry.len() < capacity / 4 && self.done < KEY_END;
+        let key = match next {
+            _ if meagre => self.done,
+            Some(key) => key,
+            None => return Ok(false),
+        };
+        let found = self.old.find(flash, self.level, key)?;
+        let low = found.as_ref().map_or(0, |found| found.low);
+        if self.carry_listed.is_some() && low != self.done {
+            return Ok(false);
+        }
+        self.pull(found, frozen);
+        Ok(true)
+    }
+
+    fn pull(&mut self, found: Option<Found>, frozen: &Delta) {
+        let (old, low, high, listed) = match &found {
+            Some(found) => (found.page.entries(), found.low, found.high, found.listed),
+            None => (Vec::new(), 0, KEY_END, 0),
+        };
+        if let Some(found) = &found {
+            self.dead.push(found.slot);
+            self.above.set(found.listed, Change::Cut(1));
+        }
+        let changes = self.changes.as_ref().unwrap_or(frozen);
+        overlay(&old, changes, low, high, self.level == 0, &mut self.carry);
+        if self.carry_listed.is_none() && !self.carry.is_empty() {
+            self.carry_listed = Some(listed);
+        }
+        self.done = high;
+    }
+
+    /// Writes the first page's worth of the carry: evenly split, or packed where keys only grow.
+    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, capacity: usize) -> Result<()> {
+        let count = if self.done >= KEY_END && self.level == 0 {
+            self.carry.len().min(capacity)
+        } else {
+            self.carry.len().div_ceil(self.carry.len().div_ceil(capacity).max(1))
+        };
+        let entries: Vec<Entry> = self.carry.drain(..count).collect();
+        let Some(first) = entries.first() else { return Ok(()) };
+        let listed = self.carry_listed.unwrap_or(first.key);
+        let bytes = page::encode(self.level, &entries, flash.shape.slot_bytes);
+        let draft = Draft {
+            kind: Kind::Index,
+            end: false,
+            copy: false,
+            ino: 0,
+            chunk: u64::from(self.level),
+            len: bytes.len() as u32,
+            stamp: 0,
+        };
+        let slot = flash.append(HeadId::Meta, draft, &bytes, Cause::Metadata)?;
+        flash.retain(Place::Run { slot, count: 1 });
+        flash.cache.put(slot, bytes.into());
+        self.new.push(slot);
+        self.above.set(listed, Change::Put(Place::Run { slot, count: 1 }));
+        self.carry_listed = self.carry.first().map(|entry| entry.key);
+        Ok(())
+    }
+
+    /// Goes on with the level above, unless this was the last. The new tree, if it was.
+    fn next_level(&mut self) -> Option<Tree> {
+        if self.above.is_empty() && !self.touch.iter().any(|&(level, _)| level > self.level) {
+            return Some(self.tree(self.old.root));
+        }
+        if self.is_top() {
+            let mut pages = self.above.iter().filter_map(|(_, change)| match change {
+                Change::Put(Place::Run { slot, .. }) => Some(slot),
+                _ => None,
+            });
+            let root = match (pages.next(), pages.next()) {
+                (None, _) => Some(None),
+                (Some(slot), None) => Some(Some((slot, self.level + 1))),
+                _ => None,
+            };
+            if let Some(root) = root {
+                return Some(self.tree(root));
+            }
+        }
+        if self.level >= LEVELS_MAX {
+            return Some(self.tree(self.old.root));
+        }
+        self.level += 1;
+        self.changes = Some(core::mem::take(&mut self.above));
+        self.done = 0;
+        self.carry_listed = None;
+        None
+    }
+
+    /// A page written by this merge stands elsewhere now.
+    pub fn follow(&mut self, from: Slot, to: Slot) {
+        self.new.iter_mut().filter(|slot| **slot == from).for_each(|slot| *slot = to);
+        let is_from = |change: &Change| matches!(change, Change::Put(Place::Run { slot, .. }) if *slot == from);
+        let listed = self.above.iter().find(|(_, change)| is_from(change)).map(|(key, _)| key);
+        if let Some(key) = listed {
+            self.above.set(key, Change::Put(Place::Run { slot: to, count: 1 }));
+        }
+    }
+}
+
+/// Appends to `out` the entries of `old` as the changes in `low..high` leave them.
+fn overlay(old: &[Entry], changes: &Delta, low: Key, high: Key, join: bool, out: &mut Vec<Entry>) {
+    let mut rest = old;
+    let mut at = low;
+    while at < high {
+        let change = changes.seek(at).filter(|&(start, ..)| start < high);
+        let (start, end) = change.map_or((high, high), |(start, end, _)| (start.max(at), end.min(high)));
+        while let Some((&entry, after)) = rest.split_first() {
+            if entry.key >= start {
+                break;
+            }
+            if entry.end() > at && start > at {
+                push(clip(entry, at, start), join, out);
+            }
+            if entry.end() > end {
+                break;
+            }
+            rest = after;
+        }
+        while let Some((entry, after)) = rest.split_first()
+            && entry.end() <= end
+        {
+            rest = after;
+        }
+        if let Some((first, _, Change::Put(place))) = change {
+            push(clip(Entry { key: first, place }, start, end), join, out);
+        }
+        at = end;
+    }
+}
+
+fn push(entry: Entry, join: bool, out: &mut Vec<Entry>) {
+    if join
+        && let Place::Run { slot, count } = entry.place
+        && let Some(Entry { key, place: Place::Run { slot: first, count: length } }) = out.last_mut()
+        && *key + u128::from(*length) == entry.key
+        && *first + u64::from(*length) == slot
+        && u64::from(*length + count) <= page::RUN_MAX
+    {
+        *length += count;
+        return;
+    }
+    out.push(entry);
+}

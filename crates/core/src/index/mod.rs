@@ -1,0 +1,124 @@
+//! The index: where everything stands, in three layers, newest first: changes since the last checkpoint began, the
+//! changes a running checkpoint is writing out, and the tree on flash.
+//!
+//! Invariant: every byte the index points to is counted as live in its block, once.
+
+pub mod delta;
+pub mod merge;
+pub mod tree;
+
+use nand::Nand;
+
+use self::delta::{Change, Delta};
+use self::tree::{Tree, clip};
+use crate::error::Result;
+use crate::flash::Flash;
+use crate::format::key::{Key, KeyKind, kind_of};
+use crate::format::page::Entry;
+use crate::format::place::Place;
+
+/// The index.
+#[derive(Default)]
+pub struct Index {
+    pub delta: Delta,
+    pub frozen: Option<Delta>,
+    pub tree: Tree,
+}
+
+/// What a change replaced.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Replaced {
+    /// Chunks of file data.
+    pub chunks: u64,
+    /// Whether anything was there.
+    pub any: bool,
+}
+
+impl Index {
+    /// Where a key's content stands.
+    pub fn get<N: Nand>(&self, flash: &mut Flash<N>, key: Key) -> Result<Option<Place>> {
+        Ok(self.next(flash, key, key + 1)?.map(|entry| entry.place))
+    }
+
+    /// The first entry that reaches into `from..to`, cut to that range.
+    pub fn next<N: Nand>(&self, flash: &mut Flash<N>, from: Key, to: Key) -> Result<Option<Entry>> {
+        self.next_from(flash, 0, from, to)
+    }
+
+    fn next_from<N: Nand>(&self, flash: &mut Flash<N>, layer: u8, mut from: Key, to: Key) -> Result<Option<Entry>> {
+        let changes = match (layer, &self.frozen) {
+            (0, _) => &self.delta,
+            (1, Some(frozen)) => frozen,
+            _ => return self.tree.next(flash, from, to),
+        };
+        while from < to {
+            let Some((start, end, change)) = changes.seek(from).filter(|&(start, ..)| start < to) else {
+                return self.next_from(flash, layer + 1, from, to);
+            };
+            if start > from {
+                if let Some(entry) = self.next_from(flash, layer + 1, from, start)? {
+                    return Ok(Some(entry));
+                }
+                from = start;
+            }
+            match change {
+                Change::Put(place) => return Ok(Some(clip(Entry { key: start, place }, from, to))),
+                Change::Cut(_) => from = end,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Changes what the keys from `key` on map to, because of the record with sequence number `seq`.
+    ///
+    /// `fresh` promises that nothing is mapped there yet.
+    pub fn set<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        key: Key,
+        change: Change,
+        seq: u64,
+        fresh: bool,
+    ) -> Result<Replaced> {
+        let mut replaced = Replaced::default();
+        let (mut from, to) = (key, key + change.span());
+        while !fresh && let Some(entry) = self.next(flash, from, to)? {
+            replaced.any = true;
+            if kind_of(entry.key) == KeyKind::Data as u8 {
+                replaced.chunks += entry.place.span();
+            }
+            flash.release(entry.place, seq);
+            from = entry.end();
+        }
+        match change {
+            Change::Put(place) => {
+                flash.retain(place);
+                self.delta.set_joined(key, change);
+            }
+            Change::Cut(_) if replaced.any => self.delta.set(key, change),
+            Change::Cut(_) => {}
+        }
+        Ok(replaced)
+    }
+
+    /// Makes `key` point to a copy, if it still points to the original. Whether it did.
+    pub fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, key: Key, from: Place, to: Place) -> Result<bool> {
+        if self.get(flash, key)? != Some(from) {
+            return Ok(false);
+        }
+        flash.release_copied(from);
+        flash.retain(to);
+        self.delta.set_joined(key, Change::Put(to));
+        Ok(true)
+    }
+
+    /// Gives a pending node its place on flash, if the index still points to it. Whether it did.
+    pub fn settle<N: Nand>(&mut self, flash: &mut Flash<N>, key: Key, number: u32, to: Place) -> bool {
+        let pending = self.delta.at(key) == Some(Change::Put(Place::Pending { number }));
+        if pending {
+            flash.retain(to);
+            self.delta.set(key, Change::Put(to));
+        }
+        pending
+    }
+}

@@ -1,0 +1,6 @@
+//! Formatting, mounting, recovering, checkpointing, unmounting.
+
+pub mod checkpoint;
+mod format;
+mod open;
+mod replay;

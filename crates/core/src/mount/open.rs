@@ -1,0 +1,217 @@
+//! Mounting: find the anchor, load the block table, go on where the log stopped, or recover; and unmounting.
+//!
+//! Invariant: a read-only mount programs and erases nothing, and a refused mount changes nothing.
+
+use nand::Nand;
+
+use super::checkpoint::Tables;
+use super::format::{name_seed, volume_seed};
+use super::replay::Replay;
+use crate::error::{Error, Result};
+use crate::flash::Flash;
+use crate::flash::anchors::{self, Found};
+use crate::flash::head::HeadId;
+use crate::flash::shape::Shape;
+use crate::format::anchor::Anchor;
+use crate::format::key::{KEY_END, Key, KeyKind, key, offset_of};
+use crate::format::table::{BLOCK_BYTES, BlockEntry, Use};
+use crate::format::tag::{Kind, wide};
+use crate::fs::types::{MountOptions, ROOT_INO};
+use crate::fs::{Fs, Volume};
+use crate::index::Index;
+use crate::index::tree::Tree;
+
+/// Sequence numbers left out after a recovery: those of programs in flight that nobody saw.
+const SEQ_GAP: u64 = 1024;
+
+impl<N: Nand> Fs<N> {
+    /// Mounts the chip; on failure the chip is given back.
+    pub fn mount(mut nand: N, options: MountOptions) -> core::result::Result<Self, (N, Error)> {
+        let found = match Shape::of(&nand).and_then(|shape| Ok((anchors::find(&mut nand, &shape)?, shape))) {
+            Ok((found, shape)) => check_anchor(&found.anchor, &shape).map(|()| (found, shape)),
+            Err(error) => Err(error),
+        };
+        let (found, shape) = match found {
+            Ok(parts) => parts,
+            Err(error) => return Err((nand, error)),
+        };
+        let mut fs = Self::before_replay(nand, shape, &found, options);
+        match fs.open_volume(&found) {
+            Ok(()) => Ok(fs),
+            Err(error) => Err((fs.flash.nand, error)),
+        }
+    }
+
+    fn before_replay(nand: N, shape: Shape, found: &Found, options: MountOptions) -> Self {
+        let anchor = &found.anchor;
+        let blocks = shape.geometry.blocks;
+        let entries = alloc::vec![BlockEntry::default(); blocks as usize];
+        let tables = Tables::empty(blocks, shape.slot_bytes);
+        let cache_slots = options.cache_bytes / 2 / shape.slot_bytes;
+        let flash = Flash::new(nand, shape, volume_seed(&anchor.volume_id), entries, cache_slots);
+        let volume = Volume {
+            id: anchor.volume_id,
+            label: anchor.label.clone(),
+            created_ns: anchor.created_ns,
+            epoch: anchor.epoch,
+            checkpoint: anchor.checkpoint,
+            next_ino: anchor.next_ino,
+            files: anchor.files,
+            hash_seed: name_seed(&anchor.volume_id),
+            clean: anchor.clean,
+        };
+        let index = Index { tree: Tree { root: anchor.root, pages: anchor.index_pages }, ..Index::default() };
+        Self::assemble(flash, index, volume, tables, options)
+    }
+
+    fn open_volume(&mut self, found: &Found) -> Result<()> {
+        let anchor = &found.anchor;
+        self.load_tables(anchor)?;
+        let flash = &mut self.flash;
+        flash.anchors.pair = anchor.pair;
+        flash.anchors.current = usize::from(anchor.pair.first() != Some(&found.block));
+        flash.anchors.unit = flash.shape.slc.units;
+        flash.anchors.serial = anchor.serial;
+        flash.anchors.names = anchor.names.iter().map(|&(head, block)| (head, block, anchor.seq)).collect();
+        flash.anchors.last = Some(anchor.clone());
+        flash.written_bytes = anchor.written_bytes;
+        flash.checkpoint_seq = anchor.seq;
+        set_log_position(flash, anchor.seq);
+        if anchor.clean {
+            self.reopen_heads(anchor)?;
+        } else {
+            self.recover(anchor)?;
+        }
+        self.flash.naming = true;
+        if self.inode(ROOT_INO).is_err() {
+            return Err(Error::Corrupt { what: "the root directory", slot: 0 });
+        }
+        if self.options.read_only { Ok(()) } else { self.remove_orphans() }
+    }
+
+    /// Fills the block table from its pages and what the anchor adds.
+    fn load_tables(&mut self, anchor: &Anchor) -> Result<()> {
+        let slot_bytes = self.flash.shape.slot_bytes;
+        let mut tables = Tables::empty(anchor.blocks, slot_bytes);
+        if anchor.tables.len() != tables.slots.len() {
+            return Err(Error::Corrupt { what: "the list of table pages", slot: 0 });
+        }
+        for (page, &slot) in anchor.tables.iter().enumerate().filter(|&(_, &slot)| slot != 0) {
+            let bytes = self.flash.read_uncached(slot, Kind::Table, nand::Cause::Metadata)?;
+            let entries = tables.entries.iter_mut().skip(page * slot_bytes / BLOCK_BYTES);
+            entries.zip(bytes.chunks_exact(BLOCK_BYTES)).for_each(|(to, from)| *to = wide(from));
+        }
+        tables.slots.clone_from(&anchor.tables);
+        let mut encoded = tables.entries.clone();
+        for &(block, entry) in &anchor.changes {
+            *encoded.get_mut(block as usize).ok_or(Error::Corrupt { what: "block number", slot: 0 })? = entry;
+        }
+        let mut entries = alloc::vec::Vec::with_capacity(encoded.len());
+        let block_bytes = self.flash.shape.stride * slot_bytes as u64;
+        for (block, bits) in (0u32..).zip(encoded) {
+            let mut entry = BlockEntry::decode(bits).ok_or(Error::Corrupt { what: "block entry", slot: 0 })?;
+            if u64::from(entry.live_bytes) > block_bytes {
+                return Err(Error::Corrupt { what: "block entry", slot: 0 });
+            }
+            if anchor.pair.contains(&block) {
+                entry.used_as = Use::Anchor;
+            } else if entry.used_as == Use::Anchor {
+                entry = BlockEntry { erases: entry.erases, ..BlockEntry::default() };
+            }
+            if self.flash.nand.is_bad(block) && entry.used_as != Use::Bad {
+                match entry.live_bytes {
+                    0 => entry.used_as = Use::Bad,
+                    _ => entry.failing = true,
+                }
+            }
+            entry.erased &= anchor.clean;
+            entries.push(entry);
+        }
+        self.flash.blocks = crate::flash::blocks::BlockTable::new(entries);
+        self.tables = tables;
+        Ok(())
+    }
+
+    /// After a clean unmount the heads go on where they stood.
+    fn reopen_heads(&mut self, anchor: &Anchor) -> Result<()> {
+        for at in &anchor.heads {
+            let Some(id) = HeadId::log_head(at.head) else { continue };
+            if self.flash.blocks.get(at.block).entry.used_as == Use::Log {
+                self.flash.reopen(id, at.block, at.unit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Replays the log and, unless the mount is read-only, makes the outcome a checkpoint.
+    fn recover(&mut self, anchor: &Anchor) -> Result<()> {
+        let replay = Replay::scan(&mut self.flash, anchor)?;
+        let last_seq = replay.last_seq().max(anchor.seq);
+        let dropped = self.apply(replay)?;
+        set_log_position(&mut self.flash, last_seq + SEQ_GAP);
+        if dropped {
+            self.volume.epoch += 1;
+        }
+        if self.options.read_only {
+            return Ok(());
+        }
+        let slots: alloc::vec::Vec<_> = self.flash.stash.iter().map(|&(slot, ..)| slot).collect();
+        for slot in slots {
+            self.move_one(slot)?;
+        }
+        self.checkpoint_as(false)?;
+        self.flash.stash.clear();
+        Ok(())
+    }
+
+    fn remove_orphans(&mut self) -> Result<()> {
+        let (mut from, to): (Key, Key) = (key(0, KeyKind::Orphan, 0), key(1, KeyKind::Inode, 0).min(KEY_END));
+        while let Some(entry) = self.index.next(&mut self.flash, from, to)? {
+            self.begin_change()?;
+            self.forget(offset_of(entry.key))?;
+            self.end_change(self.options.now_ns)?;
+            from = entry.end();
+        }
+        Ok(())
+    }
+
+    /// Syncs, writes a clean checkpoint and gives the chip back.
+    pub fn unmount(mut self, now_ns: i64) -> (N, Result<()>) {
+        self.options.now_ns = now_ns;
+        let untouched = self.options.read_only || (!self.flash.anchors.own && self.volume.clean);
+        let outcome = match (untouched, self.broken) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Error::ReadOnly),
+            (false, false) => self.close_volume(),
+        };
+        (self.flash.nand, outcome)
+    }
+
+    fn close_volume(&mut self) -> Result<()> {
+        self.begin_change()?;
+        while self.checkpoint.is_some() {
+            self.checkpoint_step()?;
+        }
+        self.checkpoint_as(true)
+    }
+}
+
+fn set_log_position<N: Nand>(flash: &mut Flash<N>, seq: u64) {
+    flash.next_seq = seq;
+    flash.ended_seq = seq;
+    flash.committed_seq = seq;
+    flash.promised_seq = seq;
+}
+
+fn check_anchor(anchor: &Anchor, shape: &Shape) -> Result<()> {
+    let same = anchor.blocks == shape.geometry.blocks
+        && anchor.slot_bytes as usize == shape.slot_bytes
+        && u64::from(anchor.slots_per_block) == shape.stride;
+    if !same {
+        return Err(Error::NotFlexfs("its anchor describes a chip of another shape"));
+    }
+    if anchor.pair.iter().any(|&block| block >= anchor.blocks) || anchor.seq >= 1 << 47 {
+        return Err(Error::Corrupt { what: "anchor", slot: 0 });
+    }
+    Ok(())
+}

@@ -1,0 +1,358 @@
+//! Replay: what the log says since the last checkpoint, applied in order up to the last group that is whole.
+//!
+//! Invariants: originals count only up to the first missing sequence number, and only in complete groups; a copy counts
+//! only if the index points to its source at that point. Nothing but nodes of the log itself is read for it: what
+//! older blocks held may have been erased since.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use crate::error::{Error, Result};
+use crate::flash::Flash;
+use crate::flash::head::HeadId;
+use crate::format::anchor::Anchor;
+use crate::format::key::{KeyKind, key, whole_inode};
+use crate::format::node::{self, Body, Order};
+use crate::format::place::{Place, Slot};
+use crate::format::table::Use;
+use crate::format::tag::{Kind, TAG_BYTES, Tag, tick_ns};
+use crate::fs::Fs;
+use crate::fs::types::Ino;
+use crate::index::delta::Change;
+
+/// A block the log went through.
+struct Visited {
+    id: HeadId,
+    erases: Option<u32>,
+    sealed: bool,
+}
+
+/// What the log holds since the checkpoint.
+pub struct Replay {
+    seq: u64,
+    slots: Vec<(Tag, Slot)>,
+    visited: BTreeMap<u32, Visited>,
+    last_seq: u64,
+    last_ino: u64,
+}
+
+/// One thing to apply: (twice the sequence number it comes before, rank), and what it is.
+struct Action {
+    order: (u64, u8),
+    slot: Slot,
+    /// The node in the slot, or `None` for the whole slot.
+    at: Option<u8>,
+    tag: Tag,
+}
+
+/// What originals say about an inode besides its own node.
+#[derive(Default)]
+struct Derived {
+    size: u64,
+    time_ns: Option<i64>,
+    chunks: i64,
+}
+
+impl Replay {
+    /// Follows every log head from where the anchor says it stood.
+    pub fn scan<N: Nand>(flash: &mut Flash<N>, anchor: &Anchor) -> Result<Self> {
+        let mut replay =
+            Self { seq: anchor.seq, slots: Vec::new(), visited: BTreeMap::new(), last_seq: anchor.seq, last_ino: 0 };
+        let heads = anchor.heads.iter().map(|at| (at.head, at.block, at.unit));
+        let names = anchor.names.iter().map(|&(head, block)| (head, block, 0));
+        for (head, block, unit) in heads.chain(names) {
+            if let Some(id) = HeadId::log_head(head) {
+                replay.follow(flash, id, block, unit)?;
+            }
+        }
+        Ok(replay)
+    }
+
+    /// The greatest sequence number seen, counted or not.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    fn follow<N: Nand>(&mut self, flash: &mut Flash<N>, id: HeadId, mut block: u32, mut unit: u32) -> Result<()> {
+        loop {
+            if block >= flash.blocks.len() || self.visited.contains_key(&block) {
+                return Ok(());
+            }
+            let summary = flash.read_summary(block, id.mode(), self.seq, Cause::Metadata)?;
+            let next = summary.as_ref().and_then(|summary| summary.next);
+            let mut visited = Visited { id, erases: None, sealed: summary.is_some() };
+            match summary {
+                Some(summary) => {
+                    let from = unit * flash.shape.mode(id.mode()).unit_slots;
+                    for (index, raw) in (0u32..).zip(&summary.tags).skip(from as usize) {
+                        if let Some(tag) = Tag::decode_unchecked(raw) {
+                            self.found(tag, flash.shape.slot(block, index), &mut visited);
+                        }
+                    }
+                }
+                None => self.scan_units(flash, id, block, unit, &mut visited)?,
+            }
+            if visited.erases.is_some() || unit > 0 {
+                self.visited.insert(block, visited);
+            }
+            match next {
+                Some(named) => (block, unit) = (named, 0),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn found(&mut self, tag: Tag, slot: Slot, visited: &mut Visited) {
+        if tag.seq < self.seq || !matches!(tag.kind, Kind::Data | Kind::Nodes) {
+            return;
+        }
+        visited.erases = Some(tag.erases);
+        self.last_seq = self.last_seq.max(tag.seq);
+        self.last_ino = self.last_ino.max(tag.ino);
+        self.slots.push((tag, slot));
+    }
+
+    /// Reads a block without a summary slot by slot, and keeps the last ones read: they may be unstable.
+    fn scan_units<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        id: HeadId,
+        block: u32,
+        unit: u32,
+        visited: &mut Visited,
+    ) -> Result<()> {
+        let shape = flash.shape.mode(id.mode()).clone();
+        let mut recent: Vec<(Slot, [u8; TAG_BYTES], Arc<[u8]>)> = Vec::new();
+        let mut blanks = 0;
+        for unit in unit..shape.content_units {
+            let mut blank = true;
+            for part in 0..shape.unit_slots {
+                let slot = flash.shape.slot(block, unit * shape.unit_slots + part);
+                let mut bytes: Arc<[u8]> = vec![0; flash.shape.slot_bytes].into();
+                let Some(data) = Arc::get_mut(&mut bytes) else { continue };
+                match flash.read_tagged_as(slot, id.mode(), data, Cause::Metadata) {
+                    Ok(None) => continue,
+                    Err(Error::Corrupt { .. }) => {}
+                    Err(error) => return Err(error),
+                    Ok(Some(tag)) if tag.seq < self.seq => return Ok(()),
+                    Ok(Some(tag)) => {
+                        self.found(tag, slot, visited);
+                        let raw = tag.encode(flash.seed, &bytes);
+                        if recent.len() >= (shape.pair_slots + shape.unit_slots) as usize {
+                            recent.remove(0);
+                        }
+                        if tag.kind == Kind::Nodes {
+                            flash.cache.put(slot, bytes.clone());
+                        }
+                        recent.push((slot, raw, bytes));
+                    }
+                }
+                blank = false;
+            }
+            blanks = if blank { blanks + 1 } else { 0 };
+            if blanks * shape.unit_slots > shape.pair_slots {
+                break;
+            }
+        }
+        flash.stash.append(&mut recent);
+        Ok(())
+    }
+
+    /// The originals that count end before this sequence number.
+    fn limit(&self) -> u64 {
+        let (mut next, mut limit) = (self.seq, self.seq);
+        let originals: BTreeMap<u64, bool> =
+            self.slots.iter().filter(|(tag, _)| !tag.copy).map(|(tag, _)| (tag.seq, tag.end)).collect();
+        for (seq, end) in originals {
+            if seq != next {
+                break;
+            }
+            next += 1;
+            if end {
+                limit = next;
+            }
+        }
+        limit
+    }
+
+    fn actions<N: Nand>(&self, flash: &mut Flash<N>, limit: u64) -> Result<Vec<Action>> {
+        let mut actions = Vec::new();
+        let mut seen = BTreeSet::new();
+        for &(tag, slot) in self.slots.iter().rev() {
+            let counts = tag.copy || (tag.seq < limit && seen.insert(tag.seq));
+            match (counts, tag.kind) {
+                (false, _) => {}
+                (true, Kind::Data) => {
+                    let order = if tag.copy { (2 * tag.seq, 0) } else { (2 * tag.seq + 1, 0) };
+                    actions.push(Action { order, slot, at: None, tag });
+                }
+                (true, _) => self.node_actions(flash, tag, slot, &mut actions)?,
+            }
+        }
+        actions.reverse();
+        actions.sort_by_key(|action| action.order);
+        Ok(actions)
+    }
+
+    /// The nodes of a slot, last first.
+    fn node_actions<N: Nand>(&self, flash: &mut Flash<N>, tag: Tag, slot: Slot, out: &mut Vec<Action>) -> Result<()> {
+        let bytes = match flash.read_slot(slot, Kind::Nodes, Cause::Metadata) {
+            Ok(bytes) => bytes,
+            Err(Error::Corrupt { .. }) if tag.copy => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let start = out.len();
+        for (at, _, found) in node::nodes(&bytes, tag.len as usize) {
+            let order = match found.order {
+                Order::CopyOf { .. } => (2 * tag.seq, 0),
+                Order::Back(back) => (2 * tag.seq.saturating_sub(u64::from(back)), 1),
+            };
+            out.push(Action { order, slot, at: Some(at), tag });
+        }
+        if let Some(nodes) = out.get_mut(start..) {
+            nodes.reverse();
+        }
+        Ok(())
+    }
+}
+
+impl<N: Nand> Fs<N> {
+    /// Applies the log. Whether anything of it had to be dropped.
+    pub(super) fn apply(&mut self, replay: Replay) -> Result<bool> {
+        let limit = replay.limit();
+        for (&block, visited) in &replay.visited {
+            self.visit(block, visited, replay.last_seq);
+        }
+        self.volume.next_ino = self.volume.next_ino.max(replay.last_ino + 1);
+        let actions = replay.actions(&mut self.flash, limit)?;
+        let mut derived = BTreeMap::new();
+        for action in &actions {
+            self.apply_action(action, &mut derived)?;
+        }
+        self.flash.blocks.recount();
+        for (ino, derived) in derived {
+            self.apply_derived(ino, derived)?;
+        }
+        Ok(replay.slots.iter().any(|(tag, _)| !tag.copy && tag.seq >= limit))
+    }
+
+    fn visit(&mut self, block: u32, visited: &Visited, last_seq: u64) {
+        let Some(found) = self.flash.blocks.get_mut(block) else { return };
+        found.last_seq = last_seq;
+        found.entry.used_as = Use::Log;
+        found.entry.native = visited.id == HeadId::Native;
+        found.entry.erased = false;
+        found.entry.sealed = visited.sealed;
+        found.entry.erases = visited.erases.unwrap_or(found.entry.erases).max(found.entry.erases);
+    }
+
+    fn apply_action(&mut self, action: &Action, derived: &mut BTreeMap<Ino, Derived>) -> Result<()> {
+        let tag = &action.tag;
+        let Some(at) = action.at else {
+            let data_key = key(tag.ino, KeyKind::Data, tag.chunk);
+            let place = Place::Run { slot: action.slot, count: 1 };
+            if tag.copy {
+                let from = Place::Run { slot: tag.stamp, count: 1 };
+                self.index.relocate(&mut self.flash, data_key, from, place)?;
+                return Ok(());
+            }
+            let replaced = self.index.set(&mut self.flash, data_key, Change::Put(place), tag.seq, false)?;
+            self.derive_data(derived, tag.ino, tag.chunk, tag.len, tick_ns(tag.stamp), replaced.chunks);
+            return Ok(());
+        };
+        let bytes = self.flash.read_slot(action.slot, Kind::Nodes, Cause::Metadata)?;
+        let found = node::nodes(&bytes, tag.len as usize).find(|&(start, ..)| start == at);
+        let Some((_, units, found)) = found else { return Ok(()) };
+        let place = Place::Node { slot: action.slot, at, units };
+        if let Order::CopyOf { slot, at } = found.order {
+            if let Some(key) = found.key() {
+                self.index.relocate(&mut self.flash, key, Place::Node { slot, at, units }, place)?;
+            }
+            return Ok(());
+        }
+        self.apply_node(&found, place, tag.seq, derived)
+    }
+
+    fn apply_node(
+        &mut self,
+        found: &node::Node<'_>,
+        place: Place,
+        seq: u64,
+        derived: &mut BTreeMap<Ino, Derived>,
+    ) -> Result<()> {
+        let ino = found.ino;
+        let replaced = match found.key() {
+            Some(key) => self.index.set(&mut self.flash, key, Change::Put(place), seq, false)?,
+            None => crate::index::Replaced::default(),
+        };
+        let cut = |fs: &mut Self, from, span| fs.index.set(&mut fs.flash, from, Change::Cut(span), seq, false);
+        match found.body {
+            Body::Inode(inode) => {
+                self.volume.files += u64::from(!replaced.any);
+                self.volume.next_ino = self.volume.next_ino.max(ino + 1);
+                derived.remove(&ino);
+                if inode.nlink == 0 {
+                    self.mark_orphan(ino)?;
+                }
+            }
+            Body::Entry { time_ns, .. } => derived.entry(ino).or_default().time_ns = Some(time_ns),
+            Body::EntryGone { offset, time_ns } => {
+                cut(self, key(ino, KeyKind::Entry, offset), 1)?;
+                derived.entry(ino).or_default().time_ns = Some(time_ns);
+            }
+            Body::Data { chunk, time_ns, len, .. } => {
+                self.derive_data(derived, ino, chunk, len, time_ns, replaced.chunks);
+            }
+            Body::Cut { from, count } => {
+                let gone = cut(self, key(ino, KeyKind::Data, from), u128::from(count))?;
+                derived.entry(ino).or_default().chunks -= gone.chunks as i64;
+            }
+            Body::Xattr { .. } => {}
+            Body::XattrGone { offset } => {
+                cut(self, key(ino, KeyKind::Xattr, offset), 1)?;
+            }
+            Body::Forget => {
+                let (from, to) = whole_inode(ino);
+                let gone = cut(self, from, to - from)?;
+                cut(self, key(0, KeyKind::Orphan, ino), 1)?;
+                self.volume.files = self.volume.files.saturating_sub(u64::from(gone.any));
+                derived.remove(&ino);
+            }
+        }
+        Ok(())
+    }
+
+    fn derive_data(
+        &self,
+        derived: &mut BTreeMap<Ino, Derived>,
+        ino: Ino,
+        chunk: u64,
+        len: u32,
+        time_ns: i64,
+        replaced: u64,
+    ) {
+        let found = derived.entry(ino).or_default();
+        found.size = found.size.max(chunk.saturating_mul(self.chunk_bytes()).saturating_add(u64::from(len)));
+        found.time_ns = Some(time_ns);
+        found.chunks += 1 - replaced as i64;
+    }
+
+    fn apply_derived(&mut self, ino: Ino, derived: Derived) -> Result<()> {
+        let mut inode = match self.inode(ino) {
+            Ok(inode) => inode,
+            Err(Error::NotFound) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        inode.size = inode.size.max(derived.size).min(i64::MAX as u64);
+        inode.chunks = inode.chunks.saturating_add_signed(derived.chunks);
+        if let Some(time_ns) = derived.time_ns {
+            (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
+        }
+        self.derive_inode(ino, inode);
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! Emptying one block: whatever in it the index still points to is copied, and the index follows.
+//!
+//! Invariant: a copy changes no content. It names its source, so that replay applies it only where the index still
+//! points there, and the source is kept until the copy stands on a completed word line.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use crate::error::{Error, Result};
+use crate::flash::append::Draft;
+use crate::flash::head::HeadId;
+use crate::format::key::{Key, KeyKind, key};
+use crate::format::node::{self, Order};
+use crate::format::place::{NODE_UNIT, Place, Slot};
+use crate::format::tag::{Kind, TAG_BYTES, Tag, is_blank};
+use crate::fs::Fs;
+
+/// A node on its way to a new slot.
+struct Moving {
+    key: Key,
+    from: Place,
+    bytes: Vec<u8>,
+}
+
+/// A block being emptied.
+pub struct Collector {
+    victim: u32,
+    cause: Cause,
+    /// The block's tags, if its summary has been read.
+    tags: Option<Vec<[u8; TAG_BYTES]>>,
+    /// Whether the summary has been looked for.
+    looked: bool,
+    next: u32,
+    moving: Vec<Moving>,
+    moving_bytes: usize,
+}
+
+impl<N: Nand> Fs<N> {
+    /// Starts emptying `victim`.
+    pub(crate) fn start_collecting(&mut self, victim: u32, levelling: bool) {
+        let native = self.flash.blocks.get(victim).entry.native;
+        let cause = match (levelling, native == self.options.mode.relocates_to_native()) {
+            (true, _) => Cause::WearLevel,
+            (false, true) => Cause::Gc,
+            (false, false) => Cause::Migration,
+        };
+        self.collector =
+            Some(Collector { victim, cause, tags: None, looked: false, next: 0, moving: Vec::new(), moving_bytes: 0 });
+    }
+
+    /// Moves at most one slot's worth of the block being emptied.
+    pub(crate) fn collect_step(&mut self) -> Result<()> {
+        let Some(mut job) = self.collector.take() else { return Ok(()) };
+        let done = self.collect_some(&mut job);
+        match done {
+            Ok(false) => self.collector = Some(job),
+            Ok(true) => {
+                if self.flash.blocks.get(job.victim).entry.live_bytes > 0
+                    && let Some(block) = self.flash.blocks.get_mut(job.victim)
+                {
+                    block.stuck = true;
+                }
+            }
+            Err(ref error) => {
+                if !matches!(error, Error::NoSpace) {
+                    self.collector = None;
+                }
+            }
+        }
+        self.follow_moved()?;
+        done.map(|_| ())
+    }
+
+    /// Whether the block is done.
+    fn collect_some(&mut self, job: &mut Collector) -> Result<bool> {
+        let block = self.flash.blocks.get(job.victim);
+        if !job.looked {
+            job.looked = true;
+            if block.entry.sealed {
+                job.tags = self.flash.read_summary(job.victim, block.mode(), 0, job.cause)?.map(|summary| summary.tags);
+            }
+        }
+        let slots = self.flash.shape.mode(block.mode()).content_slots();
+        while job.next < slots && self.flash.blocks.get(job.victim).entry.live_bytes > 0 {
+            let slot = self.flash.shape.slot(job.victim, job.next);
+            job.next += 1;
+            if self.move_slot(job, slot)? {
+                return Ok(false);
+            }
+        }
+        if !job.moving.is_empty() {
+            self.flush_moving(job)?;
+        }
+        Ok(true)
+    }
+
+    /// Moves what is live in a slot. Whether anything was copied.
+    fn move_slot(&mut self, job: &mut Collector, slot: Slot) -> Result<bool> {
+        let index = self.flash.shape.index_of(slot) as usize;
+        let known = match job.tags.as_ref().map(|tags| tags.get(index)) {
+            Some(None) => return Ok(false),
+            Some(Some(raw)) if is_blank(raw) => return Ok(false),
+            Some(Some(raw)) => Tag::decode_unchecked(raw),
+            None => None,
+        };
+        if let Some(tag) = known
+            && tag.kind == Kind::Data
+            && !self.points_to(&tag, slot)?
+        {
+            return Ok(false);
+        }
+        let mut data = vec![0; self.flash.shape.slot_bytes];
+        let tag = match self.flash.read_tagged(slot, &mut data, job.cause) {
+            Ok(Some(tag)) => tag,
+            Ok(None) => return Ok(false),
+            Err(Error::Corrupt { .. }) => {
+                self.flash.corrupt_reads += 1;
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        match tag.kind {
+            Kind::Data if self.points_to(&tag, slot)? => self.copy_data(job.cause, &tag, slot, &data).map(|()| true),
+            Kind::Nodes => self.move_nodes(job, &tag, slot, &data),
+            _ => Ok(false),
+        }
+    }
+
+    fn points_to(&mut self, tag: &Tag, slot: Slot) -> Result<bool> {
+        let found = self.index.get(&mut self.flash, key(tag.ino, KeyKind::Data, tag.chunk))?;
+        Ok(found == Some(Place::Run { slot, count: 1 }))
+    }
+
+    fn relocation_head(&self) -> HeadId {
+        if self.options.mode.relocates_to_native() && self.flash.naming { HeadId::Native } else { HeadId::Slc }
+    }
+
+    /// Copies a bare chunk.
+    pub(crate) fn copy_data(&mut self, cause: Cause, tag: &Tag, slot: Slot, data: &[u8]) -> Result<()> {
+        let draft = Draft {
+            kind: Kind::Data,
+            end: false,
+            copy: true,
+            ino: tag.ino,
+            chunk: tag.chunk,
+            len: tag.len,
+            stamp: slot,
+        };
+        let head = self.relocation_head();
+        let to = self.flash.append(head, draft, data, cause)?;
+        let (from, to) = (Place::Run { slot, count: 1 }, Place::Run { slot: to, count: 1 });
+        self.index.relocate(&mut self.flash, key(tag.ino, KeyKind::Data, tag.chunk), from, to)?;
+        Ok(())
+    }
+
+    /// Takes the live nodes of a slot along. Whether a slot of them was written.
+    fn move_nodes(&mut self, job: &mut Collector, tag: &Tag, slot: Slot, data: &[u8]) -> Result<bool> {
+        let mut wrote = false;
+        for (at, units, found) in node::nodes(data, tag.len as usize) {
+            let Some(key) = found.key() else { continue };
+            let from = Place::Node { slot, at, units };
+            if self.index.get(&mut self.flash, key)? != Some(from) {
+                continue;
+            }
+            let start = usize::from(at) * NODE_UNIT;
+            let Some(bytes) = data.get(start..start + usize::from(units) * NODE_UNIT) else { continue };
+            if job.moving_bytes + bytes.len() > self.flash.shape.slot_bytes - NODE_UNIT {
+                self.flush_moving(job)?;
+                wrote = true;
+            }
+            job.moving_bytes += bytes.len();
+            job.moving.push(Moving { key, from, bytes: bytes.to_vec() });
+        }
+        Ok(wrote)
+    }
+
+    fn flush_moving(&mut self, job: &mut Collector) -> Result<()> {
+        let mut buffer = Vec::with_capacity(self.flash.shape.slot_bytes);
+        for moving in &job.moving {
+            let start = buffer.len();
+            buffer.extend_from_slice(&moving.bytes);
+            if let (Some(bytes), Place::Node { slot, at, .. }) = (buffer.get_mut(start..), moving.from) {
+                node::set_order(bytes, Order::CopyOf { slot, at });
+            }
+        }
+        let used = buffer.len() as u32;
+        buffer.resize(self.flash.shape.slot_bytes, 0);
+        let draft = Draft { kind: Kind::Nodes, end: false, copy: true, ino: 0, chunk: 0, len: used, stamp: 0 };
+        let head = self.relocation_head();
+        let slot = self.flash.append(head, draft, &buffer, job.cause)?;
+        let mut start = 0;
+        for moving in core::mem::take(&mut job.moving) {
+            let (at, units) = ((start / NODE_UNIT) as u8, (moving.bytes.len() / NODE_UNIT) as u8);
+            self.index.relocate(&mut self.flash, moving.key, moving.from, Place::Node { slot, at, units })?;
+            start += moving.bytes.len();
+        }
+        job.moving_bytes = 0;
+        Ok(())
+    }
+
+    /// Moves what is live in one slot of any block, at once: recovery does so with pages that may be unstable.
+    pub(crate) fn move_one(&mut self, slot: Slot) -> Result<()> {
+        let mut job = Collector {
+            victim: self.flash.shape.block_of(slot),
+            cause: Cause::Metadata,
+            tags: None,
+            looked: true,
+            next: 0,
+            moving: Vec::new(),
+            moving_bytes: 0,
+        };
+        self.move_slot(&mut job, slot)?;
+        if job.moving.is_empty() { Ok(()) } else { self.flush_moving(&mut job) }
+    }
+
+    /// Lets the index follow slots that moved because their block failed under a unit of several slots.
+    pub(crate) fn follow_moved(&mut self) -> Result<()> {
+        while let Some(moved) = self.flash.moved.pop() {
+            match moved.tag.kind {
+                Kind::Data => {
+                    let (from, to) =
+                        (Place::Run { slot: moved.from, count: 1 }, Place::Run { slot: moved.to, count: 1 });
+                    self.index.relocate(
+                        &mut self.flash,
+                        key(moved.tag.ino, KeyKind::Data, moved.tag.chunk),
+                        from,
+                        to,
+                    )?;
+                }
+                Kind::Nodes => {
+                    let bytes = self.flash.read_uncached(moved.to, Kind::Nodes, Cause::Metadata)?;
+                    for (at, units, found) in node::nodes(&bytes, moved.tag.len as usize) {
+                        let Some(key) = found.key() else { continue };
+                        let place = |slot| Place::Node { slot, at, units };
+                        self.index.relocate(&mut self.flash, key, place(moved.from), place(moved.to))?;
+                    }
+                }
+                _ => self.follow_meta(moved.from, moved.to),
+            }
+        }
+        Ok(())
+    }
+}
