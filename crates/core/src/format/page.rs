@@ -153,6 +153,9 @@ impl Page {
 
     /// The key of the `index`th entry.
     pub fn key(&self, index: usize) -> Option<Key> {
+        if index >= self.count {
+            return None;
+        }
         let start = HEADER_BYTES + index * ENTRY_BYTES;
         RawEntry::ref_from_bytes(self.bytes.get(start..start + ENTRY_BYTES)?).ok().map(key_of)
     }

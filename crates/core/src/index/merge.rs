@@ -262,3 +262,43 @@ fn push(entry: Entry, join: bool, out: &mut Vec<Entry>) {
     }
     out.push(entry);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(key: Key, slot: u64, count: u32) -> Entry {
+        Entry { key, place: Place::Run { slot, count } }
+    }
+
+    fn overlaid(old: &[Entry], changes: &[(Key, Change)], low: Key, high: Key) -> Vec<Entry> {
+        let mut delta = Delta::default();
+        changes.iter().for_each(|&(key, change)| delta.set(key, change));
+        let mut out = Vec::new();
+        overlay(old, &delta, low, high, true, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_put_inside_a_run_keeps_both_sides_of_it() {
+        let old = [run(0, 100, 10), run(20, 200, 5)];
+        let changes = [(3, Change::Put(Place::Run { slot: 500, count: 2 }))];
+        let expected = [run(0, 100, 3), run(3, 500, 2), run(5, 105, 5), run(20, 200, 5)];
+        assert_eq!(overlaid(&old, &changes, 0, KEY_END), expected);
+    }
+
+    #[test]
+    fn a_change_that_reaches_past_the_page_is_cut_at_its_edge() {
+        let old = [run(10, 100, 10)];
+        let changes = [(15, Change::Put(Place::Run { slot: 500, count: 10 })), (2, Change::Cut(10))];
+        assert_eq!(overlaid(&old, &changes, 5, 20), [run(12, 102, 3), run(15, 500, 5)]);
+    }
+
+    #[test]
+    fn changes_before_between_and_after_entries_are_all_taken() {
+        let old = [run(10, 100, 1), run(12, 200, 1)];
+        let changes = [(9, 1), (11, 2), (13, 3)].map(|(key, slot)| (key, Change::Put(Place::Run { slot, count: 1 })));
+        let expected = [run(9, 1, 1), run(10, 100, 1), run(11, 2, 1), run(12, 200, 1), run(13, 3, 1)];
+        assert_eq!(overlaid(&old, &changes, 0, KEY_END), expected);
+    }
+}
