@@ -1,1 +1,38 @@
 //! An emulated NAND chip.
+//!
+//! [`Chip`] implements [`nand::Nand`] in RAM, with snapshots cheap enough to cut the power at every operation, or in
+//! an image file that a killed process leaves whole. A [`Profile`] says what kind of chip it is; a [`FaultConfig`],
+//! all off by default, what goes wrong. Invariant: nothing depends on real time or on anything but the profile, the
+//! seed and the calls made, so one seed and one history give the same bytes, errors and times anywhere.
+//!
+//! The image format is described in [`image`].
+#![forbid(unsafe_code)]
+
+mod account;
+mod chip;
+mod clock;
+mod counters;
+mod error;
+mod faults;
+pub mod image;
+mod ops;
+mod pairing;
+mod power;
+mod profile;
+mod reliability;
+mod rng;
+mod spec;
+mod store;
+mod table;
+mod tools;
+mod trace;
+
+pub use chip::Chip;
+pub use counters::{ByCause, Counters, OpCounts};
+pub use error::EmulatorError;
+pub use faults::{Corruption, FaultConfig, PairedLoss, TornKind};
+pub use profile::{
+    Ecc, Endurance, ErrorRates, Errors, ModeTiming, Pairing, Profile, ProfileError, ProgramUnit, Programming, Shape,
+    Timing,
+};
+pub use trace::{Trace, TraceEntry, TraceOp};

@@ -1,0 +1,87 @@
+//! Virtual time: when each die and each channel is free.
+//!
+//! A die takes one operation at a time, so whoever posts to a busy die waits for it; a transfer waits for its channel.
+//! Invariant: time never runs backwards, and nothing here sleeps or looks at a real clock.
+
+#[derive(Clone, Debug)]
+pub(crate) struct Clock {
+    now_ns: u64,
+    dies_free_ns: Vec<u64>,
+    channels_free_ns: Vec<u64>,
+    worst_op_ns: u64,
+}
+
+impl Clock {
+    pub(crate) fn new(dies: u32, channels: u16, now_ns: u64) -> Self {
+        Self {
+            now_ns,
+            dies_free_ns: vec![now_ns; dies as usize],
+            channels_free_ns: vec![now_ns; usize::from(channels.max(1))],
+            worst_op_ns: 0,
+        }
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Lets time pass until `ns`; earlier times change nothing.
+    pub(crate) fn advance_to(&mut self, ns: u64) {
+        self.now_ns = self.now_ns.max(ns);
+    }
+
+    pub(crate) fn die_busy(&self, die: usize) -> bool {
+        self.dies_free_ns[die] > self.now_ns
+    }
+
+    /// Waits until `die` is free.
+    pub(crate) fn wait_for_die(&mut self, die: usize) {
+        self.note_wait(self.dies_free_ns[die]);
+    }
+
+    fn note_wait(&mut self, until_ns: u64) {
+        let waited_ns = until_ns.saturating_sub(self.now_ns);
+        self.worst_op_ns = self.worst_op_ns.max(waited_ns);
+        self.now_ns += waited_ns;
+    }
+
+    /// A read: waits for the die, senses, transfers, and is over when the caller has the data.
+    pub(crate) fn read(&mut self, die: usize, sense_ns: u64, transfer_ns: u64) {
+        let channel = die % self.channels_free_ns.len();
+        let sensed_ns = self.now_ns.max(self.dies_free_ns[die]) + sense_ns;
+        let done_ns = sensed_ns.max(self.channels_free_ns[channel]) + transfer_ns;
+        if transfer_ns > 0 {
+            self.channels_free_ns[channel] = done_ns;
+        }
+        self.dies_free_ns[die] = done_ns;
+        self.note_wait(done_ns);
+    }
+
+    /// A program or an erase: waits for the die alone; transfer and cell work go on without the caller.
+    pub(crate) fn post(&mut self, die: usize, transfer_ns: u64, busy_ns: u64) {
+        self.wait_for_die(die);
+        let channel = die % self.channels_free_ns.len();
+        let mut start_ns = self.now_ns;
+        if transfer_ns > 0 {
+            start_ns = start_ns.max(self.channels_free_ns[channel]) + transfer_ns;
+            self.channels_free_ns[channel] = start_ns;
+        }
+        self.dies_free_ns[die] = start_ns + busy_ns;
+    }
+
+    /// Waits for every die.
+    pub(crate) fn barrier(&mut self) {
+        let last_ns = self.dies_free_ns.iter().copied().max().unwrap_or(0);
+        self.note_wait(last_ns);
+    }
+
+    /// Every die is idle from now on: the power was off.
+    pub(crate) fn settle(&mut self) {
+        self.dies_free_ns.fill(self.now_ns);
+        self.channels_free_ns.fill(self.now_ns);
+    }
+
+    pub(crate) fn take_worst_op_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.worst_op_ns)
+    }
+}

@@ -1,0 +1,132 @@
+//! Which faults a chip shows, and those a test has armed.
+//!
+//! All are off by default. Invariant: with nothing on, an operation pays for faults with one comparison.
+
+use nand::NandError;
+
+use crate::table::PageState;
+
+/// What a power cut leaves of the operation it hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum TornKind {
+    /// Nothing happened: pages being programmed stay erased, a block being erased keeps its contents.
+    Old,
+    /// Really mixed bytes that read without complaint, or pages that do not read, by seed.
+    Garbage,
+    /// It was complete, though nobody was told.
+    Full,
+    /// Pages read well once (as programmed; as before the erase), then never again.
+    Unstable,
+    /// Pages do not read.
+    Uncorrectable,
+    /// Pages read as erased, but what is programmed there without another erase is lost.
+    Weak,
+    /// One of the others, by seed.
+    #[default]
+    Seeded,
+}
+
+impl TornKind {
+    /// The kinds that [`TornKind::Seeded`] chooses from.
+    pub const CERTAIN: [TornKind; 6] =
+        [TornKind::Old, TornKind::Garbage, TornKind::Full, TornKind::Unstable, TornKind::Uncorrectable, TornKind::Weak];
+}
+
+/// What a torn program does to the units it endangers ([`nand::Layout::endangers`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PairedLoss {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Destroys them or not, by seed.
+    Seeded,
+    /// Destroys them.
+    Always,
+}
+
+/// The faults a chip shows.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct FaultConfig {
+    /// Chooses among outcomes, together with the chip's own seed.
+    pub seed: u64,
+    /// What a power cut leaves of the operation it hits.
+    pub torn: TornKind,
+    /// What it does to paired pages.
+    pub paired_loss: PairedLoss,
+    /// Whether a cut counts reads as operations too.
+    pub cut_counts_reads: bool,
+    /// Whether reads show bit errors by wear, age and reads.
+    pub bit_errors: bool,
+    /// Whether blocks used past their endurance begin to fail.
+    pub wear_failures: bool,
+    /// Whether failures are reported by the failing call instead of the next barrier.
+    pub fail_at_once: bool,
+    /// Makes every write to the medium under the chip fail with this `errno`, as a full disk would.
+    pub medium_errno: Option<i32>,
+}
+
+impl FaultConfig {
+    /// What a tester of power cuts wants: every kind of tear, paired pages lost or not, all by seed.
+    pub fn power_cuts(seed: u64) -> Self {
+        Self { seed, paired_loss: PairedLoss::Seeded, ..Self::default() }
+    }
+}
+
+/// What is armed besides the configuration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Armed {
+    /// Operations still to go before the power is cut.
+    pub(crate) cut_in: Option<u64>,
+    /// Programs, counted from the chip's making, that are to fail.
+    pub(crate) failing_programs: Vec<u64>,
+    /// Erases that are to fail.
+    pub(crate) failing_erases: Vec<u64>,
+}
+
+impl Armed {
+    /// Counts an operation and says whether the power goes in it.
+    pub(crate) fn cut_now(&mut self) -> bool {
+        match self.cut_in {
+            None => false,
+            Some(0) => {
+                self.cut_in = None;
+                true
+            }
+            Some(left) => {
+                self.cut_in = Some(left - 1);
+                false
+            }
+        }
+    }
+}
+
+/// How a test damages a page behind everyone's back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Corruption {
+    /// That many different data bits are flipped and no read notices.
+    FlipBits(u32),
+    /// That many different bits of the spare bytes are flipped and no read notices.
+    FlipSpareBits(u32),
+    /// Reads fail.
+    Uncorrectable,
+    /// The next read succeeds, later ones fail.
+    Unstable,
+}
+
+impl Corruption {
+    /// The state the page is left in.
+    pub(crate) fn state(self) -> PageState {
+        match self {
+            Corruption::FlipBits(_) | Corruption::FlipSpareBits(_) => PageState::Programmed,
+            Corruption::Uncorrectable => PageState::Uncorrectable,
+            Corruption::Unstable => PageState::Unstable,
+        }
+    }
+}
+
+/// `ENOSPC` and its like, as the chip's user sees them.
+pub(crate) fn medium(what: &'static str, error: &std::io::Error) -> NandError {
+    NandError::Medium { what, errno: error.raw_os_error().unwrap_or(0) }
+}

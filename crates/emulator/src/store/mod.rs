@@ -1,0 +1,117 @@
+//! Where the bytes of pages live: in RAM or in an image file.
+//!
+//! A store knows bytes and blocks, not rules. Invariant: bytes are meaningful only where the chip's table says that a
+//! page holds some; for a chip in an image, [`Store::commit`] is the one moment at which an operation takes effect.
+
+mod ram;
+
+use std::io;
+
+use crate::{
+    image::ImageStore,
+    table::{BlockMeta, PageState},
+};
+
+pub(crate) use ram::{BlockData, RamStore};
+
+#[derive(Debug)]
+pub(crate) enum Medium {
+    Ram(RamStore),
+    Image(ImageStore),
+}
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) medium: Medium,
+    /// Makes every write fail: [`crate::FaultConfig::medium_errno`].
+    pub(crate) failing: Option<i32>,
+}
+
+/// The contents of a block that is being erased, for as long as the erase may still be undone. In an image they stay
+/// where they are until then.
+#[derive(Clone, Debug)]
+pub(crate) struct Erased(Option<BlockData>);
+
+impl Store {
+    pub(crate) fn new(medium: Medium) -> Self {
+        Self { medium, failing: None }
+    }
+
+    pub(crate) fn is_image(&self) -> bool {
+        matches!(self.medium, Medium::Image(_))
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(&self.medium, Medium::Image(image) if image.is_read_only())
+    }
+
+    fn writable(&self) -> io::Result<()> {
+        match self.failing {
+            None => Ok(()),
+            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    /// Puts bytes into a page; spare bytes past the end of `spare` are `0xFF`.
+    pub(crate) fn put(&mut self, block: u32, page: u32, data: &[u8], spare: &[u8]) -> io::Result<()> {
+        self.writable()?;
+        match &mut self.medium {
+            Medium::Ram(ram) => {
+                ram.put(block, page, data, spare);
+                Ok(())
+            }
+            Medium::Image(image) => image.put(block, page, data, spare),
+        }
+    }
+
+    /// Gets bytes of a page from `column` on, and its first spare bytes.
+    pub(crate) fn get(
+        &self,
+        block: u32,
+        page: u32,
+        column: usize,
+        data: &mut [u8],
+        spare: &mut [u8],
+    ) -> io::Result<()> {
+        match &self.medium {
+            Medium::Ram(ram) => {
+                ram.get(block, page, column, data, spare);
+                Ok(())
+            }
+            Medium::Image(image) => image.get(block, page, column, data, spare),
+        }
+    }
+
+    /// Empties a block; what it held is kept until [`Store::forget`] or [`Store::bring_back`].
+    pub(crate) fn erase(&mut self, block: u32) -> Erased {
+        match &mut self.medium {
+            Medium::Ram(ram) => Erased(Some(ram.erase(block))),
+            Medium::Image(_) => Erased(None),
+        }
+    }
+
+    /// Gives up the contents of an erased block.
+    pub(crate) fn forget(&mut self, block: u32, erased: Erased) {
+        match (&mut self.medium, erased.0) {
+            (Medium::Ram(ram), Some(data)) => ram.recycle(data),
+            (Medium::Image(image), _) => image.punch(block),
+            (Medium::Ram(_), None) => {}
+        }
+    }
+
+    /// Undoes an erase.
+    pub(crate) fn bring_back(&mut self, block: u32, erased: Erased) {
+        if let (Medium::Ram(ram), Some(data)) = (&mut self.medium, erased.0) {
+            ram.bring_back(block, data);
+        }
+    }
+
+    /// Makes what happened to a block last.
+    pub(crate) fn commit(&mut self, block: u32, meta: &BlockMeta, states: &[PageState], now_ns: u64) -> io::Result<()> {
+        self.writable()?;
+        match &mut self.medium {
+            Medium::Ram(_) => Ok(()),
+            Medium::Image(image) => image.commit(block, meta, states, now_ns),
+        }
+    }
+}
