@@ -3,6 +3,7 @@
 //! Invariants: the block that holds the newest anchor is never erased; after a mount that found the volume in use, the
 //! first anchor goes to the other block, since the last page of this one may have been torn.
 
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -77,7 +78,7 @@ pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
 
 enum Page {
     Blank,
-    Anchor(Anchor),
+    Anchor(Box<Anchor>),
     Newer(u32),
     Other,
 }
@@ -99,7 +100,7 @@ fn newest_in<N: Nand>(nand: &mut N, shape: &Shape, block: u32) -> Result<core::r
     }
     for unit in (0..=written).rev() {
         match read_page(nand, shape, block, unit)? {
-            Page::Anchor(anchor) => return Ok(Ok(Some(anchor))),
+            Page::Anchor(anchor) => return Ok(Ok(Some(*anchor))),
             Page::Newer(version) => return Ok(Err(version)),
             Page::Blank | Page::Other => {}
         }
@@ -121,7 +122,7 @@ fn read_page<N: Nand>(nand: &mut N, shape: &Shape, block: u32, unit: u32) -> Res
     }
     match Tag::decode(&raw, 0, &data) {
         Some(tag) if tag.kind == Kind::Anchor => Ok(match Anchor::decode(&data) {
-            Ok(anchor) => Page::Anchor(anchor),
+            Ok(anchor) => Page::Anchor(Box::new(anchor)),
             Err(NotAnchor::Version(version)) => Page::Newer(version),
             Err(NotAnchor::Foreign) => Page::Other,
         }),
@@ -200,14 +201,13 @@ impl<N: Nand> Flash<N> {
     fn switch_anchor_block(&mut self) -> Result<()> {
         let other = 1 - self.anchors.current.min(1);
         let Some(&block) = self.anchors.pair.get(other) else { return Err(Error::NoSpace) };
-        let worn = self.anchor_is_worn(block);
-        let usable = !self.nand.is_bad(block) && !(worn && self.replace_anchor_block(other)?);
-        if usable && self.erase(block, Cause::Metadata)? {
+        let replaced = self.anchor_is_worn(block) && self.replace_anchor_block(other)?;
+        if !replaced && !self.nand.is_bad(block) && self.erase(block, Cause::Metadata)? {
             if let Some(found) = self.blocks.get_mut(block) {
                 found.entry.used_as = Use::Anchor;
                 found.entry.erased = false;
             }
-        } else if usable || self.anchors.pair.get(other) == Some(&block) {
+        } else if !replaced {
             self.retire(block)?;
             if !self.replace_anchor_block(other)? {
                 return Err(Error::NoSpace);

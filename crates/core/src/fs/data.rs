@@ -18,15 +18,20 @@ impl<N: Nand> Fs<N> {
         let inode = self.inode(ino)?;
         match inode.mode & kind::MASK {
             kind::DIR => Err(Error::IsDirectory),
-            kind::FILE | kind::SYMLINK => Ok(inode),
+            kind::FILE => Ok(inode),
             _ => Err(Error::Invalid("only files hold data")),
         }
     }
 
     /// Reads up to `buf.len()` bytes; fewer only at the end of the file.
     pub fn read(&mut self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let inode = self.file(ino)?;
-        let wanted = inode.size.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let size = self.file(ino)?.size;
+        self.read_bytes(ino, size, offset, buf)
+    }
+
+    /// Reads from the chunks of an inode of `size` bytes.
+    pub(crate) fn read_bytes(&mut self, ino: Ino, size: u64, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let wanted = size.saturating_sub(offset).min(buf.len() as u64) as usize;
         let chunk_bytes = self.chunk_bytes();
         let mut done = 0;
         while done < wanted {

@@ -12,7 +12,7 @@ use crate::format::table::Use;
 use crate::policy::victim;
 
 /// Fewer free blocks than this: callers wait for migration.
-const FREE_FLOOR: u32 = 4;
+const FREE_FLOOR: u32 = 3;
 /// Fewer than this: nothing of a caller's is written any more.
 const FREE_LAST: u32 = 2;
 /// Fewer than this: background work makes room (FlexFS §3.1).
@@ -30,7 +30,7 @@ impl<N: Nand> Fs<N> {
         let shape = &self.flash.shape;
         let bad = self.flash.blocks.iter().filter(|(_, block)| block.entry.used_as == Use::Bad).count() as u64;
         let index_blocks = (self.index.tree.pages * 5 / 4).div_ceil(u64::from(shape.slc.content_slots())) + 1;
-        let fixed = bad + 2 + index_blocks.max(2) + 1 + u64::from(FREE_FLOOR - 1);
+        let fixed = bad + 2 + index_blocks.max(2) + 1 + u64::from(FREE_FLOOR);
         let blocks = u64::from(self.flash.blocks.len()).saturating_sub(fixed);
         let per_block = match self.options.mode.relocates_to_native() {
             true => shape.native.content_slots(),
