@@ -88,7 +88,8 @@ impl<N: Nand> Fs<N> {
         if report.index_pages != tree.pages {
             note(report, format!("index: {} pages are counted, {} are there", tree.pages, report.index_pages));
         }
-        for &slot in self.tables.slots.iter().filter(|&&slot| slot != 0) {
+        let under_way = self.checkpoint.as_ref().map(|job| job.written(&self.tables)).unwrap_or_default();
+        for slot in self.tables.slots.iter().copied().filter(|&slot| slot != 0).chain(under_way) {
             *live.entry(self.flash.shape.block_of(slot)).or_default() += self.flash.shape.slot_bytes as u64;
         }
         Ok(())

@@ -163,6 +163,14 @@ impl<N: Nand> Flash<N> {
         }
     }
 
+    /// Records that a recovery begins: the next one, should this be cut short, leaves one more page alone.
+    pub fn count_recovery(&mut self) -> Result<()> {
+        if let Some(anchor) = self.anchors.last.as_mut() {
+            anchor.recoveries += 1;
+        }
+        self.rewrite_anchor()
+    }
+
     /// Before the first program or erase of a mount, makes sure the newest anchor is stable and not clean.
     pub fn own_anchor(&mut self) -> Result<()> {
         if self.anchors.own { Ok(()) } else { self.rewrite_anchor() }

@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use nand::{Cause, Nand, NandError};
+use nand::{Cause, CellMode, Nand, NandError};
 
 use super::head::{Exposed, HeadId};
 use super::{Flash, Moved};
@@ -323,7 +323,25 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// Goes on in a block that a clean unmount left open at `unit`.
+    /// The first unit of an index block, from `unit` on, that was certainly never programmed, `recoveries` having
+    /// begun since the last anchor.
+    pub fn end_of_meta(&mut self, block: u32, unit: u32, recoveries: u32) -> Result<u32> {
+        let shape = self.shape.slc.clone();
+        let mut data = vec![0; self.shape.slot_bytes];
+        let (mut past, mut blanks) = (unit, 0);
+        for unit in unit..shape.content_units {
+            let slot = self.shape.slot(block, unit * shape.unit_slots);
+            match self.read_tagged_as(slot, CellMode::Slc, &mut data, Cause::Metadata) {
+                Ok(None) if blanks > recoveries => break,
+                Ok(None) => blanks += 1,
+                Ok(Some(_)) | Err(Error::Corrupt { .. }) => (past, blanks) = (unit + 1, 0),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(past + 1 + recoveries)
+    }
+
+    /// Goes on at `unit` in a block an earlier mount left open.
     pub fn reopen(&mut self, id: HeadId, block: u32, unit: u32) {
         let shape = self.shape.mode(id.mode());
         let exposed = (0..unit.min(shape.units)).filter(|&earlier| shape.threat(earlier) >= unit);

@@ -31,9 +31,14 @@ impl HeadId {
         }
     }
 
+    /// The head of that number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        HeadId::ALL.into_iter().find(|&id| id as u8 == number)
+    }
+
     /// The log head of that number.
     pub fn log_head(number: u8) -> Option<Self> {
-        [HeadId::Slc, HeadId::Native].into_iter().find(|&id| id as u8 == number)
+        Self::from_number(number).filter(|&id| id != HeadId::Meta)
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Anchor {
     pub serial: u64,
     /// Nothing was written since.
     pub clean: bool,
+    /// Recoveries begun since the checkpoint: each may have left one torn page that looks erased in every head.
+    pub recoveries: u32,
     /// The log counts from this sequence number on.
     pub seq: u64,
     pub next_ino: u64,
@@ -109,7 +111,7 @@ struct Fixed {
     heads: [RawHead; HEADS],
     head_count: U16,
     name_count: U16,
-    reserved_count: U16,
+    recoveries: U16,
     table_count: U16,
     change_count: U32,
 }
@@ -164,7 +166,7 @@ impl Anchor {
             heads: [RawHead { head: 0, pad: [0; 3], block: U32::new(0), unit: U32::new(0) }; HEADS],
             head_count: U16::new(self.heads.len().min(HEADS) as u16),
             name_count: U16::new(self.names.len() as u16),
-            reserved_count: U16::new(0),
+            recoveries: U16::new(self.recoveries.min(u32::from(u16::MAX)) as u16),
             table_count: U16::new(self.tables.len() as u16),
             change_count: U32::new(self.changes.len() as u32),
         };
@@ -218,6 +220,7 @@ impl Anchor {
             checkpoint: fixed.checkpoint.get(),
             serial: fixed.serial.get(),
             clean: fixed.flags.get() & FLAG_CLEAN != 0,
+            recoveries: u32::from(fixed.recoveries.get()),
             seq: fixed.seq.get(),
             next_ino: fixed.next_ino.get(),
             files: fixed.files.get(),

@@ -169,7 +169,17 @@ impl<N: Nand> Fs<N> {
     fn commit_head(&self, sync: bool) -> HeadId {
         let slots = self.log.dirty.len() + self.log.pending_bytes.div_ceil(self.flash.shape.slot_bytes);
         let small = slots < self.flash.shape.native.pair_slots as usize && !self.log.native_since_sync;
+        if !self.flash.naming {
+            return self.recovery_head();
+        }
         if !self.options.mode.writes_native() || (sync && small) { HeadId::Slc } else { HeadId::Native }
+    }
+
+    /// Where recovery writes: to SLC, unless only the native head has room left.
+    pub(crate) fn recovery_head(&self) -> HeadId {
+        let room = |id: HeadId| self.flash.head(id).room(self.flash.shape.mode(id.mode())) > 0;
+        let native_only = !room(HeadId::Slc) && room(HeadId::Native) && self.flash.free_blocks() == 0;
+        if native_only { HeadId::Native } else { HeadId::Slc }
     }
 
     /// Writes a full chunk, to flash at once or (natively) behind a few others.

@@ -57,6 +57,15 @@ pub struct Checkpoint {
     now_ns: i64,
 }
 
+impl Checkpoint {
+    /// The pages written so far that the volume does not point to yet.
+    pub fn written(&self, tables: &Tables) -> Vec<Slot> {
+        let fresh = self.tables.slots.iter().zip(&tables.slots).filter(|(new, old)| new != old);
+        let replaced = self.dead_tables.iter().filter(|slot| !tables.slots.contains(slot));
+        self.merge.new.iter().chain(fresh.map(|(new, _)| new)).chain(replaced).copied().collect()
+    }
+}
+
 impl<N: Nand> Fs<N> {
     /// Brings everything in memory into the log and fixes the point of the log the checkpoint stands for.
     pub(crate) fn begin_checkpoint(&mut self, clean: bool) -> Result<()> {
@@ -223,6 +232,8 @@ impl<N: Nand> Fs<N> {
 
     fn write_checkpoint_anchor(&mut self, job: &mut Checkpoint, tree: Tree, changes: Vec<(u32, u64)>) -> Result<()> {
         self.flash.anchors.names.retain(|&(_, _, seq)| seq >= job.seq);
+        let meta = self.flash.head(HeadId::Meta);
+        job.heads.extend(meta.block.map(|block| HeadAt { head: HeadId::Meta as u8, block, unit: meta.unit }));
         let shape = &self.flash.shape;
         let anchor = Anchor {
             volume_id: self.volume.id,
@@ -234,6 +245,7 @@ impl<N: Nand> Fs<N> {
             checkpoint: self.volume.checkpoint + 1,
             serial: 0,
             clean: job.clean,
+            recoveries: 0,
             seq: job.seq,
             next_ino: job.next_ino,
             files: job.files,

@@ -78,7 +78,7 @@ impl<N: Nand> Fs<N> {
         flash.checkpoint_seq = anchor.seq;
         set_log_position(flash, anchor.seq);
         if anchor.clean {
-            self.reopen_heads(anchor)?;
+            self.reopen_heads(anchor);
         } else {
             self.recover(anchor)?;
         }
@@ -133,27 +133,42 @@ impl<N: Nand> Fs<N> {
     }
 
     /// After a clean unmount the heads go on where they stood.
-    fn reopen_heads(&mut self, anchor: &Anchor) -> Result<()> {
+    fn reopen_heads(&mut self, anchor: &Anchor) {
         for at in &anchor.heads {
-            let Some(id) = HeadId::log_head(at.head) else { continue };
-            if self.flash.blocks.get(at.block).entry.used_as == Use::Log {
-                self.flash.reopen(id, at.block, at.unit);
+            if let Some(id) = HeadId::from_number(at.head) {
+                self.reopen_head(id, at.block, at.unit);
             }
         }
-        Ok(())
     }
 
-    /// Replays the log and, unless the mount is read-only, makes the outcome a checkpoint.
+    fn reopen_head(&mut self, id: HeadId, block: u32, unit: u32) {
+        let wanted = if id == HeadId::Meta { Use::Meta } else { Use::Log };
+        let entry = self.flash.blocks.get(block).entry;
+        if entry.used_as == wanted && !entry.failing && entry.native == (id == HeadId::Native) {
+            self.flash.reopen(id, block, unit);
+        }
+    }
+
+    /// Replays the log and, unless the mount is read-only, makes the outcome a checkpoint. Heads go on in the blocks
+    /// they stood in, so that recovery on a full chip needs no fresh ones.
     fn recover(&mut self, anchor: &Anchor) -> Result<()> {
         let replay = Replay::scan(&mut self.flash, anchor)?;
         let last_seq = replay.last_seq().max(anchor.seq);
-        let dropped = self.apply(replay)?;
+        let dropped = self.apply(&replay)?;
         set_log_position(&mut self.flash, last_seq + SEQ_GAP);
         if dropped {
             self.volume.epoch += 1;
         }
         if self.options.read_only {
             return Ok(());
+        }
+        self.flash.count_recovery()?;
+        for &(id, block, unit) in replay.tails() {
+            self.reopen_head(id, block, unit);
+        }
+        for at in anchor.heads.iter().filter(|at| at.head == HeadId::Meta as u8) {
+            let unit = self.flash.end_of_meta(at.block, at.unit, anchor.recoveries)?;
+            self.reopen_head(HeadId::Meta, at.block, unit);
         }
         let slots: alloc::vec::Vec<_> = self.flash.stash.iter().map(|&(slot, ..)| slot).collect();
         for slot in slots {
@@ -167,7 +182,11 @@ impl<N: Nand> Fs<N> {
     fn remove_orphans(&mut self) -> Result<()> {
         let (mut from, to): (Key, Key) = (key(0, KeyKind::Orphan, 0), key(1, KeyKind::Inode, 0).min(KEY_END));
         while let Some(entry) = self.index.next(&mut self.flash, from, to)? {
-            self.begin_change()?;
+            match self.begin_change() {
+                // A full chip keeps them until a later mount.
+                Err(Error::NoSpace) => return Ok(()),
+                ready => ready?,
+            }
             self.forget(offset_of(entry.key))?;
             self.end_change(self.options.now_ns)?;
             from = entry.end();

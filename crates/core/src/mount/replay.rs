@@ -36,6 +36,10 @@ pub struct Replay {
     seq: u64,
     slots: Vec<(Tag, Slot)>,
     visited: BTreeMap<u32, Visited>,
+    /// Recoveries begun before this one: pages that look erased but may be torn.
+    recoveries: u32,
+    /// Where each head can go on: past what was, or may have been, programmed.
+    tails: Vec<(HeadId, u32, u32)>,
     last_seq: u64,
     last_ino: u64,
 }
@@ -60,8 +64,15 @@ struct Derived {
 impl Replay {
     /// Follows every log head from where the anchor says it stood.
     pub fn scan<N: Nand>(flash: &mut Flash<N>, anchor: &Anchor) -> Result<Self> {
-        let mut replay =
-            Self { seq: anchor.seq, slots: Vec::new(), visited: BTreeMap::new(), last_seq: anchor.seq, last_ino: 0 };
+        let mut replay = Self {
+            seq: anchor.seq,
+            slots: Vec::new(),
+            visited: BTreeMap::new(),
+            recoveries: anchor.recoveries,
+            tails: Vec::new(),
+            last_seq: anchor.seq,
+            last_ino: 0,
+        };
         let heads = anchor.heads.iter().map(|at| (at.head, at.block, at.unit));
         let names = anchor.names.iter().map(|&(head, block)| (head, block, 0));
         for (head, block, unit) in heads.chain(names) {
@@ -70,6 +81,11 @@ impl Replay {
             }
         }
         Ok(replay)
+    }
+
+    /// Where each head can go on.
+    pub fn tails(&self) -> &[(HeadId, u32, u32)] {
+        &self.tails
     }
 
     /// The greatest sequence number seen, counted or not.
@@ -88,13 +104,20 @@ impl Replay {
             match summary {
                 Some(summary) => {
                     let from = unit * flash.shape.mode(id.mode()).unit_slots;
+                    let tail = self.doubtful_tail(flash, id, summary.next)?;
                     for (index, raw) in (0u32..).zip(&summary.tags).skip(from as usize) {
-                        if let Some(tag) = Tag::decode_unchecked(raw) {
-                            self.found(tag, flash.shape.slot(block, index), &mut visited);
+                        let Some(tag) = Tag::decode_unchecked(raw) else { continue };
+                        let slot = flash.shape.slot(block, index);
+                        if index < tail || self.keep_readable(flash, id, slot)? {
+                            self.found(tag, slot, &mut visited);
                         }
                     }
                 }
-                None => self.scan_units(flash, id, block, unit, &mut visited)?,
+                None => {
+                    if let Some(next) = self.scan_units(flash, id, block, unit, &mut visited)? {
+                        self.tails.push((id, block, next));
+                    }
+                }
             }
             if visited.erases.is_some() || unit > 0 {
                 self.visited.insert(block, visited);
@@ -103,6 +126,35 @@ impl Replay {
                 Some(named) => (block, unit) = (named, 0),
                 None => return Ok(()),
             }
+        }
+    }
+
+    /// The first slot of a sealed block that the torn program of its summary could have destroyed: none, if the head
+    /// was seen to go on after it.
+    fn doubtful_tail<N: Nand>(&self, flash: &mut Flash<N>, id: HeadId, next: Option<u32>) -> Result<u32> {
+        let shape = flash.shape.mode(id.mode()).clone();
+        let mut data = vec![0; flash.shape.slot_bytes];
+        let first = next.map(|next| flash.shape.slot(next, 0)).unwrap_or(0);
+        let went_on = match flash.read_tagged_as(first, id.mode(), &mut data, Cause::Metadata) {
+            Ok(Some(tag)) => next.is_some() && tag.seq >= self.seq,
+            Ok(None) | Err(Error::Corrupt { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        let content = shape.content_slots();
+        Ok(if went_on { content } else { content.saturating_sub(shape.pair_slots) })
+    }
+
+    /// Whether a slot can be read; what was read is kept, as it may not be a second time.
+    fn keep_readable<N: Nand>(&self, flash: &mut Flash<N>, id: HeadId, slot: Slot) -> Result<bool> {
+        let mut bytes: Arc<[u8]> = vec![0; flash.shape.slot_bytes].into();
+        let Some(data) = Arc::get_mut(&mut bytes) else { return Ok(false) };
+        match flash.read_tagged_as(slot, id.mode(), data, Cause::Metadata) {
+            Ok(Some(tag)) => {
+                flash.stash.push((slot, tag.encode(flash.seed, &bytes), bytes));
+                Ok(true)
+            }
+            Ok(None) | Err(Error::Corrupt { .. }) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -116,7 +168,8 @@ impl Replay {
         self.slots.push((tag, slot));
     }
 
-    /// Reads a block without a summary slot by slot, and keeps the last ones read: they may be unstable.
+    /// Reads a block without a summary slot by slot, and keeps the last ones read: they may be unstable. The unit
+    /// its head can go on with; `None` where the block was named but not opened.
     fn scan_units<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -124,10 +177,10 @@ impl Replay {
         block: u32,
         unit: u32,
         visited: &mut Visited,
-    ) -> Result<()> {
+    ) -> Result<Option<u32>> {
         let shape = flash.shape.mode(id.mode()).clone();
         let mut recent: Vec<(Slot, [u8; TAG_BYTES], Arc<[u8]>)> = Vec::new();
-        let mut blanks = 0;
+        let (mut blanks, mut past) = (0, unit);
         for unit in unit..shape.content_units {
             let mut blank = true;
             for part in 0..shape.unit_slots {
@@ -138,7 +191,7 @@ impl Replay {
                     Ok(None) => continue,
                     Err(Error::Corrupt { .. }) => {}
                     Err(error) => return Err(error),
-                    Ok(Some(tag)) if tag.seq < self.seq => return Ok(()),
+                    Ok(Some(tag)) if tag.seq < self.seq => return Ok(None),
                     Ok(Some(tag)) => {
                         self.found(tag, slot, visited);
                         let raw = tag.encode(flash.seed, &bytes);
@@ -153,13 +206,16 @@ impl Replay {
                 }
                 blank = false;
             }
+            if !blank {
+                past = unit + 1;
+            }
             blanks = if blank { blanks + 1 } else { 0 };
-            if blanks * shape.unit_slots > shape.pair_slots {
+            if blanks > shape.pair_slots / shape.unit_slots.max(1) + 1 + self.recoveries {
                 break;
             }
         }
         flash.stash.append(&mut recent);
-        Ok(())
+        Ok(Some(past + 1 + self.recoveries))
     }
 
     /// The originals that count end before this sequence number.
@@ -222,7 +278,7 @@ impl Replay {
 
 impl<N: Nand> Fs<N> {
     /// Applies the log. Whether anything of it had to be dropped.
-    pub(super) fn apply(&mut self, replay: Replay) -> Result<bool> {
+    pub(super) fn apply(&mut self, replay: &Replay) -> Result<bool> {
         let limit = replay.limit();
         for (&block, visited) in &replay.visited {
             self.visit(block, visited, replay.last_seq);
@@ -316,10 +372,12 @@ impl<N: Nand> Fs<N> {
                 cut(self, key(ino, KeyKind::Xattr, offset), 1)?;
             }
             Body::Forget => {
+                // Data of an inode may stand in the log without the inode: it came and went within one group.
+                let was = self.index.get(&mut self.flash, key(ino, KeyKind::Inode, 0))?.is_some();
                 let (from, to) = whole_inode(ino);
-                let gone = cut(self, from, to - from)?;
+                cut(self, from, to - from)?;
                 cut(self, key(0, KeyKind::Orphan, ino), 1)?;
-                self.volume.files = self.volume.files.saturating_sub(u64::from(gone.any));
+                self.volume.files = self.volume.files.saturating_sub(u64::from(was));
                 derived.remove(&ino);
             }
         }

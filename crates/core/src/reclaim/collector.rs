@@ -134,7 +134,11 @@ impl<N: Nand> Fs<N> {
     }
 
     fn relocation_head(&self) -> HeadId {
-        if self.options.mode.relocates_to_native() && self.flash.naming { HeadId::Native } else { HeadId::Slc }
+        match (self.flash.naming, self.options.mode.relocates_to_native()) {
+            (false, _) => self.recovery_head(),
+            (true, true) => HeadId::Native,
+            (true, false) => HeadId::Slc,
+        }
     }
 
     /// Copies a bare chunk.
