@@ -217,7 +217,7 @@ impl<N: Nand> Fs<N> {
 
     /// Makes a hole (reads as zeros); the size stays.
     pub fn punch(&mut self, ino: Ino, offset: u64, len: u64, now_ns: i64) -> Result<()> {
-        self.begin_change()?;
+        self.begin_removal()?;
         let size = self.file(ino)?.size;
         if len == 0 {
             return Err(Error::Invalid("a hole has a length"));

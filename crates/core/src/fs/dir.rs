@@ -176,7 +176,7 @@ impl<N: Nand> Fs<N> {
     /// Removes a name that is no directory.
     pub fn unlink(&mut self, parent: Ino, name: &[u8], now_ns: i64) -> Result<()> {
         Self::check_name(name)?;
-        self.begin_change()?;
+        self.begin_removal()?;
         self.dir(parent)?;
         let (offset, child) = self.find_entry(parent, name)?.ok_or(Error::NotFound)?;
         if is_dir(&self.inode(child)?) {
@@ -194,7 +194,7 @@ impl<N: Nand> Fs<N> {
             b".." => return Err(Error::NotEmpty),
             _ => Self::check_name(name)?,
         }
-        self.begin_change()?;
+        self.begin_removal()?;
         self.dir(parent)?;
         let (offset, child) = self.find_entry(parent, name)?.ok_or(Error::NotFound)?;
         self.dir(child)?;

@@ -81,6 +81,11 @@ impl Inodes {
         }
     }
 
+    /// Inodes newer than their nodes.
+    pub fn dirty_count(&self) -> usize {
+        self.dirty
+    }
+
     /// More inodes are dirty than the cache should hold.
     pub fn is_strained(&self) -> bool {
         self.dirty >= self.capacity / 2

@@ -139,7 +139,7 @@ impl<N: Nand> Fs<N> {
         self.log.since_ns.get_or_insert(now_ns);
         let full = self.log.pending_bytes + NODE_UNIT * 4 > self.flash.shape.slot_bytes;
         let long = self.flash.next_seq - self.flash.ended_seq >= GROUP_MAX;
-        if full || long || self.log.dirty.len() > DIRTY_MAX {
+        if full || long || self.log.dirty.len() > DIRTY_MAX.min(self.flash.shape.slc.content_slots() as usize) {
             self.commit(false)?;
         }
         Ok(())

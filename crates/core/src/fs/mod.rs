@@ -84,12 +84,21 @@ impl<N: Nand> Fs<N> {
         self.flash.shape.slot_bytes as u64
     }
 
-    /// Before any change: refuses on a read-only mount, and makes room on the chip.
+    /// Before a change that takes space: refuses on a read-only mount, and makes room on the chip.
     pub(crate) fn begin_change(&mut self) -> Result<()> {
+        self.begin(false)
+    }
+
+    /// Before a change that gives space back: it may use the reserve.
+    pub(crate) fn begin_removal(&mut self) -> Result<()> {
+        self.begin(true)
+    }
+
+    fn begin(&mut self, gives_back: bool) -> Result<()> {
         if self.options.read_only || self.broken {
             return Err(Error::ReadOnly);
         }
-        let ready = self.flash.own_anchor().and_then(|()| self.make_room());
+        let ready = self.flash.own_anchor().and_then(|()| self.make_room(gives_back));
         self.noted(ready)
     }
 
@@ -205,7 +214,7 @@ impl<N: Nand> Fs<N> {
 
     /// Changes attributes; a change of size truncates or extends.
     pub fn setattr(&mut self, ino: Ino, changes: SetAttr, now_ns: i64) -> Result<Attr> {
-        self.begin_change()?;
+        self.begin_removal()?;
         let mut inode = self.inode(ino)?;
         if let Some(size) = changes.size {
             match inode.mode & kind::MASK {
@@ -247,7 +256,7 @@ impl<N: Nand> Fs<N> {
         if left > 0 || self.options.read_only || self.broken || self.inode(ino)?.nlink > 0 {
             return Ok(());
         }
-        self.begin_change()?;
+        self.begin_removal()?;
         self.forget(ino)?;
         self.end_change(now_ns)
     }
@@ -273,7 +282,7 @@ impl<N: Nand> Fs<N> {
         if idle && self.flash.promised_seq == self.flash.next_seq {
             return if self.broken { Err(Error::ReadOnly) } else { Ok(()) };
         }
-        self.begin_change()?;
+        self.begin_removal()?;
         self.log.since_ns = Some(now_ns);
         let outcome = self.commit(true);
         self.noted(outcome)

@@ -11,12 +11,12 @@ use crate::flash::head::HeadId;
 use crate::format::table::Use;
 use crate::policy::victim;
 
-/// Fewer free blocks than this: callers wait for migration.
-const FREE_FLOOR: u32 = 3;
-/// Fewer than this: nothing of a caller's is written any more.
-const FREE_LAST: u32 = 2;
-/// Fewer than this: background work makes room (FlexFS §3.1).
+/// Fewer free blocks than this: background work makes room (FlexFS §3.1).
 const FREE_SOFT: u32 = 5;
+/// Blocks that hold anchors, blocks that log heads stand in, and blocks kept free.
+const ANCHORS: u64 = 2;
+const HEADS: u64 = 2;
+const RESERVE: u64 = 3;
 /// Head room that is certain to be enough for one operation, slots.
 const OPERATION_SLOTS: u32 = 8;
 /// Buffered changes reach flash within this time, ns.
@@ -25,19 +25,20 @@ const COMMIT_NS: i64 = 1_000_000_000;
 const STEP_NS: i64 = 1_000_000;
 
 impl<N: Nand> Fs<N> {
-    /// Bytes that can be stored.
+    /// Bytes that can be stored: all blocks but the bad ones, the anchors', the index's (twice: a checkpoint writes
+    /// the new one beside the old), the heads' and the reserve, less what stays unused in full ones.
     pub(crate) fn capacity_bytes(&self) -> u64 {
         let shape = &self.flash.shape;
         let bad = self.flash.blocks.iter().filter(|(_, block)| block.entry.used_as == Use::Bad).count() as u64;
-        let index_blocks = (self.index.tree.pages * 5 / 4).div_ceil(u64::from(shape.slc.content_slots())) + 1;
-        let fixed = bad + 2 + index_blocks.max(2) + 1 + u64::from(FREE_FLOOR);
+        let index_blocks = (self.index.tree.pages * 2).div_ceil(u64::from(shape.slc.content_slots())) + 1;
+        let fixed = bad + ANCHORS + index_blocks.max(2) + HEADS + RESERVE;
         let blocks = u64::from(self.flash.blocks.len()).saturating_sub(fixed);
         let per_block = match self.options.mode.relocates_to_native() {
             true => shape.native.content_slots(),
             false => shape.slc.content_slots(),
         };
         let slots = blocks * u64::from(per_block);
-        (slots - slots / 80) * shape.slot_bytes as u64
+        slots.saturating_sub(blocks.max(slots / 80)) * shape.slot_bytes as u64
     }
 
     /// Bytes that are taken, on flash and in the write buffers.
@@ -61,20 +62,37 @@ impl<N: Nand> Fs<N> {
         })
     }
 
-    /// Makes sure that the operation to come finds room on the chip.
-    pub(crate) fn make_room(&mut self) -> Result<()> {
+    /// Makes sure that the operation to come finds room on the chip. What gives space back may use the reserve.
+    pub(crate) fn make_room(&mut self, gives_back: bool) -> Result<()> {
         if self.needs_checkpoint() {
             self.checkpoint_now()?;
         }
-        if self.head_room() >= OPERATION_SLOTS + self.log.dirty_count() as u32 {
+        if self.head_room() >= self.operation_slots() {
             return Ok(());
         }
-        while self.flash.free_blocks() < FREE_FLOOR {
+        while self.flash.free_blocks() < self.free_floor() {
             if !self.reclaim()? {
                 break;
             }
         }
-        if self.flash.free_blocks() < FREE_LAST { Err(Error::NoSpace) } else { Ok(()) }
+        let free = self.flash.free_blocks();
+        if free >= self.free_floor() || (gives_back && free > 0) { Ok(()) } else { Err(Error::NoSpace) }
+    }
+
+    /// Slots one more operation and the commit after it may take.
+    fn operation_slots(&self) -> u32 {
+        OPERATION_SLOTS + self.log.dirty_count() as u32 + self.inodes.dirty_count() as u32 / 32
+    }
+
+    /// Blocks that must be free before a caller's next block is taken: that one (or several, where blocks are small),
+    /// a native one for collection, and those the next checkpoint needs.
+    fn free_floor(&self) -> u32 {
+        let shape = &self.flash.shape;
+        let blocks = |slots: u32, room: u32, per_block: u32| slots.saturating_sub(room).div_ceil(per_block).max(1);
+        let host = blocks(self.operation_slots(), self.head_room(), shape.slc.content_slots());
+        let pages = self.index.delta.len().min(self.index.tree.pages as usize * 5 / 4 + 1) as u32;
+        let meta_room = self.flash.head(HeadId::Meta).room(&shape.slc);
+        host + 1 + blocks(pages + u32::from(self.index.tree.levels()) + 2, meta_room, shape.slc.content_slots())
     }
 
     /// Slots the heads that callers write to have left.
@@ -102,13 +120,21 @@ impl<N: Nand> Fs<N> {
     pub(crate) fn reclaim(&mut self) -> Result<bool> {
         self.collections += 1;
         self.flash.retire_emptied()?;
-        if self.collector.is_none() && !self.choose_victim() {
-            return self.release_waiting();
+        if self.collector.is_none() {
+            match self.best_victim() {
+                None => return self.release_waiting(),
+                Some((number, false)) => self.start_collecting(number, false),
+                // The best one was written since the last checkpoint: with the next it can be used again.
+                Some((_, true)) => {
+                    self.checkpoint_now()?;
+                    return Ok(true);
+                }
+            }
         }
         while self.collector.is_some() {
             self.collect_step()?;
         }
-        if self.flash.free_blocks() < FREE_LAST {
+        if self.flash.free_blocks() <= 1 {
             self.release_waiting()?;
         }
         Ok(true)
@@ -130,8 +156,8 @@ impl<N: Nand> Fs<N> {
         Ok(self.flash.free_blocks() > before)
     }
 
-    /// Starts emptying the best victim. `false`: there is none.
-    fn choose_victim(&mut self) -> bool {
+    /// The block that is best to empty, and whether a checkpoint should come first: it must not, for a little.
+    fn best_victim(&self) -> Option<(u32, bool)> {
         let target = match self.options.mode.relocates_to_native() {
             true => self.flash.shape.native.content_slots(),
             false => self.flash.shape.slc.content_slots(),
@@ -142,13 +168,7 @@ impl<N: Nand> Fs<N> {
         };
         let ranked =
             self.flash.blocks.iter().filter_map(|(number, block)| Some((victim::rank(block, outlook)?, number)));
-        match ranked.min() {
-            Some((_, number)) => {
-                self.start_collecting(number, false);
-                true
-            }
-            None => false,
-        }
+        victim::choose(ranked, outlook)
     }
 
     /// Starts moving the content of the least erased block, if it has fallen far behind. Whether it did.
@@ -186,7 +206,7 @@ impl<N: Nand> Fs<N> {
                 return Ok(Some(due_ns));
             }
             self.flash.own_anchor()?;
-            self.make_room()?;
+            self.make_room(true)?;
             self.commit(true)?;
             return soon;
         }
@@ -206,7 +226,12 @@ impl<N: Nand> Fs<N> {
             return soon;
         }
         self.flash.retire_emptied()?;
-        let short = self.flash.free_blocks() < FREE_SOFT;
-        if (short && self.choose_victim()) || self.level_wear() { soon } else { Ok(None) }
+        if self.flash.free_blocks() < FREE_SOFT
+            && let Some((number, false)) = self.best_victim()
+        {
+            self.start_collecting(number, false);
+            return soon;
+        }
+        if self.level_wear() { soon } else { Ok(None) }
     }
 }

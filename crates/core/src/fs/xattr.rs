@@ -64,7 +64,7 @@ impl<N: Nand> Fs<N> {
 
     /// Removes an attribute.
     pub fn removexattr(&mut self, ino: Ino, name: &[u8], now_ns: i64) -> Result<()> {
-        self.begin_change()?;
+        self.begin_removal()?;
         let mut inode = self.inode(ino)?;
         let Spot::Taken(offset, _) = self.find_name(ino, KeyKind::Xattr, name)? else {
             return Err(Error::NoAttribute);

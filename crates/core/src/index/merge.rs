@@ -156,10 +156,10 @@ impl Merge {
         } else {
             self.carry.len().div_ceil(self.carry.len().div_ceil(capacity).max(1))
         };
-        let entries: Vec<Entry> = self.carry.drain(..count).collect();
+        let entries = self.carry.get(..count).unwrap_or(&[]);
         let Some(first) = entries.first() else { return Ok(()) };
         let listed = self.carry_listed.unwrap_or(first.key);
-        let bytes = page::encode(self.level, &entries, flash.shape.slot_bytes);
+        let bytes = page::encode(self.level, entries, flash.shape.slot_bytes);
         let draft = Draft {
             kind: Kind::Index,
             end: false,
@@ -169,7 +169,9 @@ impl Merge {
             len: bytes.len() as u32,
             stamp: 0,
         };
+        // Only what is on flash leaves the carry: a full chip may end the step here, and another will go on.
         let slot = flash.append(HeadId::Meta, draft, &bytes, Cause::Metadata)?;
+        self.carry.drain(..count);
         flash.retain(Place::Run { slot, count: 1 });
         flash.cache.put(slot, bytes.into());
         self.new.push(slot);

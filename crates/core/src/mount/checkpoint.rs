@@ -288,7 +288,7 @@ impl<N: Nand> Fs<N> {
         }
     }
 
-    /// The index pages of the emptiest index block, to be written anew, where the index takes too many blocks.
+    /// The index pages of the emptiest index blocks, to be written anew, where the index takes too many blocks.
     fn crowded_index_pages(&mut self) -> Result<BTreeSet<(u8, Key)>> {
         let per_block = self.flash.shape.slc.content_slots();
         let live = |bytes: u32| bytes / self.flash.shape.slot_bytes as u32;
@@ -301,12 +301,19 @@ impl<N: Nand> Fs<N> {
             .map(|(number, block)| (live(block.entry.live_bytes), number))
             .collect();
         let total: u32 = meta.iter().map(|&(live, _)| live).sum();
+        let excess = (meta.len() as u32).saturating_sub(total.div_ceil(per_block) + 1);
         let mut touch = BTreeSet::new();
-        let Some(&(least, victim)) = meta.iter().min() else { return Ok(touch) };
-        if (meta.len() as u32) <= total.div_ceil(per_block) + 1 || least > per_block / 2 {
-            return Ok(touch);
+        let mut meta = meta;
+        meta.sort_unstable();
+        for &(_, victim) in meta.iter().filter(|&&(live, _)| live <= per_block / 2).take(excess.min(4) as usize) {
+            self.touch_block(victim, &mut touch)?;
         }
-        for index in 0..per_block {
+        Ok(touch)
+    }
+
+    /// Adds the index pages in a block to those to be written anew, and has its table pages rewritten.
+    fn touch_block(&mut self, victim: u32, touch: &mut BTreeSet<(u8, Key)>) -> Result<()> {
+        for index in 0..self.flash.shape.slc.content_slots() {
             let slot = self.flash.shape.slot(victim, index);
             let Ok(bytes) = self.flash.read_slot(slot, Kind::Index, Cause::Gc) else { continue };
             for level in 0..self.index.tree.levels() {
@@ -320,13 +327,13 @@ impl<N: Nand> Fs<N> {
                 }
             }
         }
+        let per_page = self.flash.shape.slot_bytes / BLOCK_BYTES;
         for (page, &slot) in self.tables.slots.iter().enumerate() {
             if slot != 0 && self.flash.shape.block_of(slot) == victim {
-                let per_page = self.flash.shape.slot_bytes / BLOCK_BYTES;
                 let entries = self.tables.entries.iter_mut().skip(page * per_page).take(per_page);
                 entries.for_each(|entry| *entry = u64::MAX);
             }
         }
-        Ok(touch)
+        Ok(())
     }
 }

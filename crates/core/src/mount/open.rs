@@ -163,8 +163,11 @@ impl<N: Nand> Fs<N> {
             return Ok(());
         }
         self.flash.count_recovery()?;
-        for &(id, block, unit) in replay.tails() {
-            self.reopen_head(id, block, unit);
+        // A head may have left several blocks without a summary: it stood in the last one.
+        for &(id, block, unit) in replay.tails().iter().rev() {
+            if self.flash.head(id).block.is_none() {
+                self.reopen_head(id, block, unit);
+            }
         }
         for at in anchor.heads.iter().filter(|at| at.head == HeadId::Meta as u8) {
             let unit = self.flash.end_of_meta(at.block, at.unit, anchor.recoveries)?;
@@ -182,7 +185,7 @@ impl<N: Nand> Fs<N> {
     fn remove_orphans(&mut self) -> Result<()> {
         let (mut from, to): (Key, Key) = (key(0, KeyKind::Orphan, 0), key(1, KeyKind::Inode, 0).min(KEY_END));
         while let Some(entry) = self.index.next(&mut self.flash, from, to)? {
-            match self.begin_change() {
+            match self.begin_removal() {
                 // A full chip keeps them until a later mount.
                 Err(Error::NoSpace) => return Ok(()),
                 ready => ready?,
@@ -207,7 +210,7 @@ impl<N: Nand> Fs<N> {
     }
 
     fn close_volume(&mut self) -> Result<()> {
-        self.begin_change()?;
+        self.begin_removal()?;
         while self.checkpoint.is_some() {
             self.checkpoint_step()?;
         }

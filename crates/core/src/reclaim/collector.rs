@@ -63,11 +63,7 @@ impl<N: Nand> Fs<N> {
                     block.stuck = true;
                 }
             }
-            Err(ref error) => {
-                if !matches!(error, Error::NoSpace) {
-                    self.collector = None;
-                }
-            }
+            Err(_) => {}
         }
         self.follow_moved()?;
         done.map(|_| ())
