@@ -127,6 +127,17 @@ impl<N: Nand> Flash<N> {
         }
     }
 
+    /// Keeps the blocks the heads stand in until the next checkpoint but one: this one names them, so replay reads
+    /// them for the heads it knows, even if they are left at once with nothing in them.
+    pub fn hold_head_blocks(&mut self) {
+        let seq = self.next_seq;
+        for id in HeadId::ALL {
+            if let Some(found) = self.head(id).block.and_then(|block| self.blocks.get_mut(block)) {
+                found.last_seq = seq;
+            }
+        }
+    }
+
     /// Blocks that can be taken.
     pub fn free_blocks(&self) -> u32 {
         self.blocks.reusable_count(self.horizon())

@@ -169,17 +169,17 @@ impl<N: Nand> Fs<N> {
     fn commit_head(&self, sync: bool) -> HeadId {
         let slots = self.log.dirty.len() + self.log.pending_bytes.div_ceil(self.flash.shape.slot_bytes);
         let small = slots < self.flash.shape.native.pair_slots as usize && !self.log.native_since_sync;
-        if !self.flash.naming {
-            return self.recovery_head();
-        }
-        if !self.options.mode.writes_native() || (sync && small) { HeadId::Slc } else { HeadId::Native }
+        let native = self.options.mode.writes_native() && !(sync && small) && self.flash.naming;
+        self.head_with_room(if native { HeadId::Native } else { HeadId::Slc })
     }
 
-    /// Where recovery writes: to SLC, unless only the native head has room left.
-    pub(crate) fn recovery_head(&self) -> HeadId {
+    /// The log head to write to: `wanted`, unless it has no room, the other has, and a block of its own would be one
+    /// of the last; recovery, which cannot make room, never takes one while either head has room.
+    pub(crate) fn head_with_room(&self, wanted: HeadId) -> HeadId {
         let room = |id: HeadId| self.flash.head(id).room(self.flash.shape.mode(id.mode())) > 0;
-        let native_only = !room(HeadId::Slc) && room(HeadId::Native) && self.flash.free_blocks() == 0;
-        if native_only { HeadId::Native } else { HeadId::Slc }
+        let other = if wanted == HeadId::Slc { HeadId::Native } else { HeadId::Slc };
+        let stay = room(wanted) || !room(other) || (self.flash.naming && self.flash.free_blocks() > 0);
+        if stay { wanted } else { other }
     }
 
     /// Writes a full chunk, to flash at once or (natively) behind a few others.

@@ -72,12 +72,10 @@ impl<N: Nand> Fs<N> {
         self.write_inodes()?;
         self.commit(true)?;
         self.flash.settle();
-        self.flash.next_seq += 1;
+        // No number may be left out here: until the anchor is durable, replay comes past this point.
         let seq = self.flash.next_seq;
-        self.flash.ended_seq = seq;
-        self.flash.committed_seq = seq;
-        self.flash.promised_seq = seq;
         self.flash.opened = 0;
+        self.flash.hold_head_blocks();
         let touch = self.crowded_index_pages()?;
         self.index.frozen = Some(core::mem::take(&mut self.index.delta));
         let heads = [HeadId::Slc, HeadId::Native].into_iter().filter_map(|id| {

@@ -82,6 +82,7 @@ impl<N: Nand> Fs<N> {
         } else {
             self.recover(anchor)?;
         }
+        self.flash.hold_head_blocks();
         self.flash.naming = true;
         if self.inode(ROOT_INO).is_err() {
             return Err(Error::Corrupt { what: "the root directory", slot: 0 });

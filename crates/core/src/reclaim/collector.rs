@@ -130,11 +130,8 @@ impl<N: Nand> Fs<N> {
     }
 
     fn relocation_head(&self) -> HeadId {
-        match (self.flash.naming, self.options.mode.relocates_to_native()) {
-            (false, _) => self.recovery_head(),
-            (true, true) => HeadId::Native,
-            (true, false) => HeadId::Slc,
-        }
+        let native = self.flash.naming && self.options.mode.relocates_to_native();
+        self.head_with_room(if native { HeadId::Native } else { HeadId::Slc })
     }
 
     /// Copies a bare chunk.
