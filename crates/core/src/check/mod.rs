@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::key::{KEY_END, KeyKind, ino_of, kind_of, name_offset, offset_of};
 use crate::format::node::{Body, Inode};
 use crate::format::page::Entry;
-use crate::format::place::{Place, Slot};
+use crate::format::place::{NO_SLOT, Place, Slot};
 use crate::format::table::Use;
 use crate::fs::Fs;
 use crate::fs::types::{CheckReport, ROOT_INO, kind};
@@ -89,7 +89,7 @@ impl<N: Nand> Fs<N> {
             note(report, format!("index: {} pages are counted, {} are there", tree.pages, report.index_pages));
         }
         let under_way = self.checkpoint.as_ref().map(|job| job.written(&self.tables)).unwrap_or_default();
-        for slot in self.tables.slots.iter().copied().filter(|&slot| slot != 0).chain(under_way) {
+        for slot in self.tables.slots.iter().copied().filter(|&slot| slot != NO_SLOT).chain(under_way) {
             *live.entry(self.flash.shape.block_of(slot)).or_default() += self.flash.shape.slot_bytes as u64;
         }
         Ok(())

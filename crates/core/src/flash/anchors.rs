@@ -48,6 +48,7 @@ pub struct Found {
 pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
     let mut newest: Option<Found> = None;
     let mut newer_version = None;
+    let mut holders = Vec::new();
     let mut seen = [false; ANCHOR_BLOCKS as usize];
     let mut next = Some(0);
     while let Some(block) = next {
@@ -56,18 +57,22 @@ pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
         }
         if !nand.is_bad(block) {
             match newest_in(nand, shape, block)? {
-                Ok(Some(anchor)) if newest.as_ref().is_none_or(|found| found.anchor.serial < anchor.serial) => {
-                    newest = Some(Found { anchor, block });
+                Ok(Some(anchor)) => {
+                    holders.push(block);
+                    if newest.as_ref().is_none_or(|found| found.anchor.serial < anchor.serial) {
+                        newest = Some(Found { anchor, block });
+                    }
                 }
-                Ok(_) => {}
+                Ok(None) => {}
                 Err(version) => newer_version = Some(version),
             }
         }
         let unseen = |block: &u32| seen.get(*block as usize) == Some(&false) && *block < shape.geometry.blocks;
-        next = match &newest {
-            Some(found) => found.anchor.pair.iter().copied().find(unseen),
-            None => (0..ANCHOR_BLOCKS).find(unseen),
-        };
+        let in_pair = newest.as_ref().and_then(|found| found.anchor.pair.iter().copied().find(unseen));
+        // Where a block of the pair holds no anchor it may have been replaced: the newest could stand anywhere.
+        let settled =
+            newest.as_ref().is_some_and(|found| found.anchor.pair.iter().all(|block| holders.contains(block)));
+        next = in_pair.or_else(|| (0..ANCHOR_BLOCKS).find(unseen).filter(|_| !settled));
     }
     match (newest, newer_version) {
         (_, Some(found)) => Err(Error::Version { found, supported: crate::format::anchor::VERSION }),

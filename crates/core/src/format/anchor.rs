@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::page::LEVELS_MAX;
 use super::place::Slot;
 use super::tag::{low, wide};
 
@@ -67,7 +68,7 @@ pub struct Anchor {
     pub heads: Vec<HeadAt>,
     /// Blocks named since the checkpoint for heads whose last block could not name one; (`head`, `block`).
     pub names: Vec<(u8, u32)>,
-    /// Pages of the block table (0: never written, all entries are defaults).
+    /// Pages of the block table ([`super::place::NO_SLOT`]: never written, all entries are defaults).
     pub tables: Vec<Slot>,
     /// Blocks whose entry differs from the table pages.
     pub changes: Vec<(u32, u64)>,
@@ -194,7 +195,7 @@ impl Anchor {
     /// The anchor in `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, NotAnchor> {
         let (fixed, rest) = Fixed::ref_from_prefix(bytes).map_err(|_| NotAnchor::Foreign)?;
-        if fixed.magic != MAGIC {
+        if fixed.magic != MAGIC || fixed.version.get() == 0 {
             return Err(NotAnchor::Foreign);
         }
         if fixed.version.get() > VERSION {
@@ -208,7 +209,7 @@ impl Anchor {
         let (tables, rest) = rest.split_at_checked(usize::from(fixed.table_count.get()) * TABLE_BYTES)?;
         let changes = rest.get(..(fixed.change_count.get() as usize).checked_mul(CHANGE_BYTES)?)?;
         let label = fixed.label.iter().copied().take_while(|&byte| byte != 0).collect();
-        let levels = u8::try_from(fixed.root_levels.get()).ok()?;
+        let levels = u8::try_from(fixed.root_levels.get()).ok().filter(|&levels| levels <= LEVELS_MAX)?;
         let heads = fixed.heads.iter().take(usize::from(fixed.head_count.get()));
         Some(Self {
             volume_id: fixed.volume_id,

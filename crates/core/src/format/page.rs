@@ -15,7 +15,7 @@ use super::tag::{low, wide};
 
 const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 24;
-/// Children of the deepest tree that could be: a corrupt page cannot make a descent longer.
+/// Levels of the deepest tree that could be.
 pub const LEVELS_MAX: u8 = 12;
 
 /// A key and what it maps to.

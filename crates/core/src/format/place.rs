@@ -3,6 +3,9 @@
 /// A slot's address: block × native slots per block + place in programming order (40 bits).
 pub type Slot = u64;
 
+/// The address of no slot.
+pub const NO_SLOT: Slot = (1 << 40) - 1;
+
 /// Nodes start and end on multiples of this within their slot.
 pub const NODE_UNIT: usize = 16;
 

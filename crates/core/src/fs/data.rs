@@ -23,6 +23,11 @@ impl<N: Nand> Fs<N> {
         }
     }
 
+    /// The largest size of a file, bytes.
+    pub(crate) fn size_max(&self) -> u64 {
+        CHUNKS_MAX.saturating_mul(self.chunk_bytes()).min(i64::MAX as u64)
+    }
+
     /// Reads up to `buf.len()` bytes; fewer only at the end of the file.
     pub fn read(&mut self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let size = self.file(ino)?.size;
@@ -39,11 +44,8 @@ impl<N: Nand> Fs<N> {
             let skip = (at % chunk_bytes) as usize;
             let count = (wanted - done).min(chunk_bytes as usize - skip);
             let Some(to) = buf.get_mut(done..done + count) else { break };
-            match self.read_chunk(ino, at / chunk_bytes, skip, to) {
-                Ok(()) => done += count,
-                Err(_) if done > 0 => break,
-                Err(error) => return Err(error),
-            }
+            self.read_chunk(ino, at / chunk_bytes, skip, to)?;
+            done += count;
         }
         Ok(done)
     }
@@ -94,7 +96,7 @@ impl<N: Nand> Fs<N> {
             return Err(Error::ReadOnly);
         }
         self.file(ino)?;
-        if offset.saturating_add(data.len() as u64) > i64::MAX as u64 {
+        if offset.saturating_add(data.len() as u64) > self.size_max() {
             return Err(Error::FileTooLarge);
         }
         let chunk_bytes = self.chunk_bytes();

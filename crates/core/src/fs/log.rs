@@ -34,6 +34,19 @@ struct Pending {
     seq: u64,
 }
 
+/// A chunk on its way to a slot of its own.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    ino: u64,
+    chunk: u64,
+    bytes: &'a [u8],
+    time_ns: i64,
+    /// Nothing is mapped there yet.
+    fresh: bool,
+    /// It may end a group: it is an operation of its own, or the last of a commit.
+    may_end: bool,
+}
+
 /// A chunk in memory.
 pub struct Dirty {
     pub bytes: Vec<u8>,
@@ -149,7 +162,7 @@ impl<N: Nand> Fs<N> {
     pub(crate) fn commit(&mut self, sync: bool) -> Result<()> {
         let head = self.commit_head(sync);
         while let Some((ino, chunk)) = self.log.oldest() {
-            self.store_dirty(head, ino, chunk)?;
+            self.store_dirty(head, ino, chunk, true)?;
         }
         self.write_pending(head)?;
         if self.flash.ended_seq != self.flash.next_seq {
@@ -189,7 +202,7 @@ impl<N: Nand> Fs<N> {
             while self.log.dirty.len() > self.flash.shape.native.pair_slots as usize
                 && let Some((ino, chunk)) = self.log.oldest()
             {
-                self.store_dirty(HeadId::Native, ino, chunk)?;
+                self.store_dirty(HeadId::Native, ino, chunk, true)?;
             }
             return Ok(0);
         }
@@ -197,7 +210,8 @@ impl<N: Nand> Fs<N> {
         if self.options.compression == Compression::Lz4 && self.store_packed(ino, chunk, data, now_ns)? {
             return Ok(0);
         }
-        let replaced = self.store_bare(HeadId::Slc, ino, chunk, data, data.len(), now_ns, fresh)?;
+        let piece = Piece { ino, chunk, bytes: data, time_ns: now_ns, fresh, may_end: true };
+        let replaced = self.store_bare(HeadId::Slc, piece, data)?;
         Ok(1u64.wrapping_sub(replaced))
     }
 
@@ -205,15 +219,15 @@ impl<N: Nand> Fs<N> {
     pub(crate) fn store_inode(&mut self, ino: u64) -> Result<()> {
         let head = self.commit_head(false);
         while let Some((ino, chunk)) = self.log.oldest_of(ino) {
-            self.store_dirty(head, ino, chunk)?;
+            self.store_dirty(head, ino, chunk, false)?;
         }
         Ok(())
     }
 
-    fn store_dirty(&mut self, head: HeadId, ino: u64, chunk: u64) -> Result<()> {
+    fn store_dirty(&mut self, head: HeadId, ino: u64, chunk: u64, may_end: bool) -> Result<()> {
         let Some(dirty) = self.log.dirty.remove(&(ino, chunk)) else { return Ok(()) };
         self.log.turns.remove(&dirty.turn);
-        let outcome = self.store_taken(head, ino, chunk, &dirty.bytes);
+        let outcome = self.store_taken(head, ino, chunk, &dirty.bytes, may_end);
         if outcome.is_err() {
             self.log.turns.insert(dirty.turn, (ino, chunk));
             self.log.dirty.insert((ino, chunk), dirty);
@@ -221,22 +235,24 @@ impl<N: Nand> Fs<N> {
         outcome
     }
 
-    fn store_taken(&mut self, head: HeadId, ino: u64, chunk: u64, bytes: &[u8]) -> Result<()> {
+    fn store_taken(&mut self, head: HeadId, ino: u64, chunk: u64, bytes: &[u8], may_end: bool) -> Result<()> {
         let now_ns = self.inode(ino)?.mtime_ns;
         let slot_bytes = self.flash.shape.slot_bytes;
         let lz4 = self.options.compression == Compression::Lz4;
         if lz4 && bytes.len() > slot_bytes / 4 && self.store_packed(ino, chunk, bytes, now_ns)? {
             return Ok(());
         }
-        let replaced = if bytes.len() + 512 <= slot_bytes {
+        if bytes.len() + 512 <= slot_bytes {
             let body = Body::Data { chunk, time_ns: now_ns, len: bytes.len() as u32, lz4: false, bytes };
             return self.push_data(ino, chunk, body);
-        } else if bytes.len() == slot_bytes {
-            self.store_bare(head, ino, chunk, bytes, bytes.len(), now_ns, false)?
+        }
+        let piece = Piece { ino, chunk, bytes, time_ns: now_ns, fresh: false, may_end };
+        let replaced = if bytes.len() == slot_bytes {
+            self.store_bare(head, piece, bytes)?
         } else {
             let mut padded = bytes.to_vec();
             padded.resize(slot_bytes, 0);
-            self.store_bare(head, ino, chunk, &padded, bytes.len(), now_ns, false)?
+            self.store_bare(head, piece, &padded)?
         };
         self.count_chunks(ino, 1, replaced)
     }
@@ -259,21 +275,13 @@ impl<N: Nand> Fs<N> {
         self.count_chunks(ino, 1, u64::from(mapped))
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn store_bare(
-        &mut self,
-        head: HeadId,
-        ino: u64,
-        chunk: u64,
-        data: &[u8],
-        len: usize,
-        now_ns: i64,
-        fresh: bool,
-    ) -> Result<u64> {
-        let end = self.log.is_empty();
-        let stamp = ticks(now_ns);
-        let draft = Draft { kind: Kind::Data, end, copy: false, ino, chunk, len: len as u32, stamp };
-        let slot = self.flash.append(head, draft, data, Cause::Host)?;
+    /// Appends a chunk as a slot of its own, `padded` to a slot's length; how many mapped chunks it replaced.
+    fn store_bare(&mut self, head: HeadId, piece: Piece<'_>, padded: &[u8]) -> Result<u64> {
+        let Piece { ino, chunk, bytes, time_ns, fresh, may_end } = piece;
+        let end = may_end && self.log.is_empty();
+        let (len, stamp) = (bytes.len() as u32, ticks(time_ns));
+        let draft = Draft { kind: Kind::Data, end, copy: false, ino, chunk, len, stamp };
+        let slot = self.flash.append(head, draft, padded, Cause::Host)?;
         if end {
             self.flash.end_group();
         }

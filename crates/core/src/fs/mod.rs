@@ -222,7 +222,7 @@ impl<N: Nand> Fs<N> {
                 kind::DIR => return Err(Error::IsDirectory),
                 _ => return Err(Error::Invalid("only files have a size to set")),
             }
-            if size > i64::MAX as u64 {
+            if size > self.size_max() {
                 return Err(Error::FileTooLarge);
             }
             self.resize(ino, size)?;

@@ -15,7 +15,7 @@ use crate::flash::head::HeadId;
 use crate::format::anchor::{Anchor, HeadAt, changes_max};
 use crate::format::key::Key;
 use crate::format::page::Page;
-use crate::format::place::{Place, Slot};
+use crate::format::place::{NO_SLOT, Place, Slot};
 use crate::format::table::{BLOCK_BYTES, BlockEntry, Use};
 use crate::format::tag::Kind;
 use crate::fs::Fs;
@@ -26,7 +26,7 @@ use crate::index::tree::Tree;
 /// The block table as it stands on flash.
 #[derive(Default)]
 pub struct Tables {
-    /// Its pages; 0 for one that was never written.
+    /// Its pages; [`NO_SLOT`] for one that was never written.
     pub slots: Vec<Slot>,
     /// Its entries, encoded.
     pub entries: Vec<u64>,
@@ -36,7 +36,7 @@ impl Tables {
     /// A table of `blocks` entries that was never written.
     pub fn empty(blocks: u32, slot_bytes: usize) -> Self {
         let per_page = slot_bytes / BLOCK_BYTES;
-        Self { slots: vec![0; (blocks as usize).div_ceil(per_page)], entries: vec![0; blocks as usize] }
+        Self { slots: vec![NO_SLOT; (blocks as usize).div_ceil(per_page)], entries: vec![0; blocks as usize] }
     }
 }
 
@@ -217,7 +217,7 @@ impl<N: Nand> Fs<N> {
         let slot = self.flash.append(HeadId::Meta, draft, &bytes, Cause::Metadata)?;
         self.flash.retain(Place::Run { slot, count: 1 });
         if let Some(at) = job.tables.slots.get_mut(page) {
-            if *at != 0 {
+            if *at != NO_SLOT {
                 job.dead_tables.push(*at);
             }
             *at = slot;
@@ -327,7 +327,7 @@ impl<N: Nand> Fs<N> {
         }
         let per_page = self.flash.shape.slot_bytes / BLOCK_BYTES;
         for (page, &slot) in self.tables.slots.iter().enumerate() {
-            if slot != 0 && self.flash.shape.block_of(slot) == victim {
+            if slot != NO_SLOT && self.flash.shape.block_of(slot) == victim {
                 let entries = self.tables.entries.iter_mut().skip(page * per_page).take(per_page);
                 entries.for_each(|entry| *entry = u64::MAX);
             }

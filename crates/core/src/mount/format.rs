@@ -34,6 +34,10 @@ impl<N: Nand> Fs<N> {
             ..BlockEntry::default()
         };
         let entries = (0..blocks).map(entry).collect();
+        let good = (0..ANCHOR_BLOCKS.min(blocks)).filter(|&block| !nand.is_bad(block)).count();
+        if good < 2 {
+            return Err(Error::Unsuitable("fewer than two of its first 16 blocks are good"));
+        }
         let mut flash = Flash::new(nand, shape, volume_seed(&options.volume_id), entries, 64);
         for block in 0..blocks {
             if flash.blocks.get(block).entry.used_as == Use::Free {

@@ -14,6 +14,7 @@ use crate::flash::head::HeadId;
 use crate::flash::shape::Shape;
 use crate::format::anchor::Anchor;
 use crate::format::key::{KEY_END, Key, KeyKind, key, offset_of};
+use crate::format::place::NO_SLOT;
 use crate::format::table::{BLOCK_BYTES, BlockEntry, Use};
 use crate::format::tag::{Kind, wide};
 use crate::fs::types::{MountOptions, ROOT_INO};
@@ -97,7 +98,7 @@ impl<N: Nand> Fs<N> {
         if anchor.tables.len() != tables.slots.len() {
             return Err(Error::Corrupt { what: "the list of table pages", slot: 0 });
         }
-        for (page, &slot) in anchor.tables.iter().enumerate().filter(|&(_, &slot)| slot != 0) {
+        for (page, &slot) in anchor.tables.iter().enumerate().filter(|&(_, &slot)| slot != NO_SLOT) {
             let bytes = self.flash.read_uncached(slot, Kind::Table, nand::Cause::Metadata)?;
             let entries = tables.entries.iter_mut().skip(page * slot_bytes / BLOCK_BYTES);
             entries.zip(bytes.chunks_exact(BLOCK_BYTES)).for_each(|(to, from)| *to = wide(from));

@@ -285,9 +285,17 @@ impl<N: Nand> Fs<N> {
         }
         self.volume.next_ino = self.volume.next_ino.max(replay.last_ino + 1);
         let actions = replay.actions(&mut self.flash, limit)?;
+        let live = |fs: &Self, block: u32| fs.flash.blocks.get(block).entry.live_bytes > 0;
+        let in_use: Vec<u32> = (0..self.flash.blocks.len()).filter(|&block| live(self, block)).collect();
         let mut derived = BTreeMap::new();
         for action in &actions {
             self.apply_action(action, &mut derived)?;
+        }
+        // What emptied a block may not be readable again, should this recovery be cut short: the block stays as it is.
+        for block in in_use.into_iter().filter(|&block| !live(self, block)).collect::<Vec<_>>() {
+            if let Some(found) = self.flash.blocks.get_mut(block) {
+                found.last_seq = replay.last_seq;
+            }
         }
         self.flash.blocks.recount();
         for (ino, derived) in derived {
