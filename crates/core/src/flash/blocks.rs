@@ -50,13 +50,17 @@ pub struct BlockTable {
     blocks: Vec<Block>,
     /// Live bytes in the log.
     pub live_bytes: u64,
+    /// Whether to note which blocks are emptied.
+    pub watch: bool,
+    /// Blocks whose last live bytes went while watched.
+    pub emptied: Vec<u32>,
 }
 
 impl BlockTable {
     /// The table of these entries.
     pub fn new(entries: Vec<BlockEntry>) -> Self {
         let blocks = entries.into_iter().map(|entry| Block { entry, ..Block::default() }).collect();
-        let mut table = Self { blocks, live_bytes: 0 };
+        let mut table = Self { blocks, live_bytes: 0, watch: false, emptied: Vec::new() };
         table.recount();
         table
     }
@@ -93,6 +97,9 @@ impl BlockTable {
         let now = i64::from(found.entry.live_bytes) + bytes;
         let Ok(live_bytes) = u32::try_from(now) else { return false };
         found.entry.live_bytes = live_bytes;
+        if live_bytes == 0 && self.watch {
+            self.emptied.push(block);
+        }
         if found.entry.used_as == Use::Log {
             self.live_bytes = self.live_bytes.saturating_add_signed(bytes);
         }

@@ -14,10 +14,11 @@ use crate::flash::head::HeadId;
 use crate::flash::shape::Shape;
 use crate::format::anchor::Anchor;
 use crate::format::key::{KEY_END, Key, KeyKind, key, offset_of};
+use crate::format::node::Inode;
 use crate::format::place::NO_SLOT;
 use crate::format::table::{BLOCK_BYTES, BlockEntry, Use};
 use crate::format::tag::{Kind, wide};
-use crate::fs::types::{MountOptions, ROOT_INO};
+use crate::fs::types::{MountOptions, ROOT_INO, kind};
 use crate::fs::{Fs, Volume};
 use crate::index::Index;
 use crate::index::tree::Tree;
@@ -85,8 +86,10 @@ impl<N: Nand> Fs<N> {
         }
         self.flash.hold_head_blocks();
         self.flash.naming = true;
-        if self.inode(ROOT_INO).is_err() {
-            return Err(Error::Corrupt { what: "the root directory", slot: 0 });
+        match self.inode(ROOT_INO) {
+            Ok(_) => {}
+            Err(Error::Corrupt { .. }) => self.stand_in_for_root(anchor),
+            Err(_) => return Err(Error::Corrupt { what: "the root directory", slot: 0 }),
         }
         if self.options.read_only { Ok(()) } else { self.remove_orphans() }
     }
@@ -182,6 +185,28 @@ impl<N: Nand> Fs<N> {
         self.checkpoint_as(false)?;
         self.flash.stash.clear();
         Ok(())
+    }
+
+    /// The root's own node cannot be read: what is below it can, but nothing more is written.
+    fn stand_in_for_root(&mut self, anchor: &Anchor) {
+        self.options.read_only = true;
+        let time_ns = anchor.created_ns;
+        let root = Inode {
+            mode: kind::DIR | 0o755,
+            nlink: 2,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size: 0,
+            chunks: 0,
+            atime_ns: time_ns,
+            mtime_ns: time_ns,
+            ctime_ns: time_ns,
+            btime_ns: time_ns,
+            parent: ROOT_INO,
+        };
+        self.inodes.insert(ROOT_INO, root);
+        self.inodes.count_open(ROOT_INO, 1);
     }
 
     fn remove_orphans(&mut self) -> Result<()> {

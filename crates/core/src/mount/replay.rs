@@ -218,11 +218,11 @@ impl Replay {
         Ok(Some(past + 1 + self.recoveries))
     }
 
-    /// The originals that count end before this sequence number.
-    fn limit(&self) -> u64 {
+    /// The originals that count end before this sequence number, if the slots `without` could not be read.
+    fn limit(&self, without: &BTreeSet<Slot>) -> u64 {
         let (mut next, mut limit) = (self.seq, self.seq);
-        let originals: BTreeMap<u64, bool> =
-            self.slots.iter().filter(|(tag, _)| !tag.copy).map(|(tag, _)| (tag.seq, tag.end)).collect();
+        let originals = self.slots.iter().filter(|(tag, slot)| !tag.copy && !without.contains(slot));
+        let originals: BTreeMap<u64, bool> = originals.map(|(tag, _)| (tag.seq, tag.end)).collect();
         for (seq, end) in originals {
             if seq != next {
                 break;
@@ -279,24 +279,30 @@ impl Replay {
 impl<N: Nand> Fs<N> {
     /// Applies the log. Whether anything of it had to be dropped.
     pub(super) fn apply(&mut self, replay: &Replay) -> Result<bool> {
-        let limit = replay.limit();
+        let limit = replay.limit(&BTreeSet::new());
         for (&block, visited) in &replay.visited {
             self.visit(block, visited, replay.last_seq);
         }
         self.volume.next_ino = self.volume.next_ino.max(replay.last_ino + 1);
         let actions = replay.actions(&mut self.flash, limit)?;
-        let live = |fs: &Self, block: u32| fs.flash.blocks.get(block).entry.live_bytes > 0;
-        let in_use: Vec<u32> = (0..self.flash.blocks.len()).filter(|&block| live(self, block)).collect();
+        // What the last pages say may not be readable again, should this recovery be cut short: blocks that only they
+        // emptied stay as they are until the checkpoint.
+        let doubtful: BTreeSet<Slot> = self.flash.stash.iter().map(|&(slot, ..)| slot).collect();
+        let certain = replay.limit(&doubtful);
         let mut derived = BTreeMap::new();
+        self.flash.blocks.watch = true;
         for action in &actions {
+            self.flash.blocks.emptied.clear();
             self.apply_action(action, &mut derived)?;
-        }
-        // What emptied a block may not be readable again, should this recovery be cut short: the block stays as it is.
-        for block in in_use.into_iter().filter(|&block| !live(self, block)).collect::<Vec<_>>() {
-            if let Some(found) = self.flash.blocks.get_mut(block) {
-                found.last_seq = replay.last_seq;
+            if doubtful.contains(&action.slot) || (!action.tag.copy && action.tag.seq >= certain) {
+                for block in core::mem::take(&mut self.flash.blocks.emptied) {
+                    if let Some(found) = self.flash.blocks.get_mut(block) {
+                        found.last_seq = replay.last_seq;
+                    }
+                }
             }
         }
+        self.flash.blocks.watch = false;
         self.flash.blocks.recount();
         for (ino, derived) in derived {
             self.apply_derived(ino, derived)?;
