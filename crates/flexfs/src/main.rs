@@ -1,1 +1,66 @@
-fn main() {}
+//! The `flexfs` program: one command a file under `cmd`, the FUSE server under `fuse`.
+//!
+//! Invariant: whatever goes wrong, standard error gets one line that names what, and, where something can be done
+//! about it, what; the exit status is not 0; standard output carries results and nothing else.
+
+mod cli;
+mod cmd;
+mod fuse;
+mod image;
+mod output;
+mod size;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use cli::{Cli, Command};
+
+/// Exit statuses of `fsck`, as e2fsck's.
+const FSCK_OPERATIONAL: u8 = 8;
+const FSCK_USAGE: u8 = 16;
+
+/// Exit statuses of every other command.
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let failed = if matches!(cli.command, Command::Fsck(_)) { FSCK_OPERATIONAL } else { FAILED };
+    let result = match &cli.command {
+        Command::Mkfs(args) => cmd::mkfs::run(args),
+        Command::Mount(args) => cmd::mount::run(args),
+        Command::Info(args) => cmd::info::run(args),
+        Command::Fsck(args) => cmd::fsck::run(args),
+        Command::Bench(args) => cmd::bench::run(args),
+    };
+    result.unwrap_or_else(|error| {
+        output::complain(&format!("{error:#}"));
+        ExitCode::from(failed)
+    })
+}
+
+/// Answers a command line that is no order: help as asked for, anything else in one line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let asked =
+        [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
+    let command = std::env::args_os().nth(1).unwrap_or_default();
+    let usage = ExitCode::from(if command == "fsck" { FSCK_USAGE } else { USAGE });
+    if asked.contains(&error.kind()) {
+        // Where nobody reads the help there is nobody to tell.
+        let _ = error.print();
+        return if error.use_stderr() { usage } else { ExitCode::SUCCESS };
+    }
+    let text = error.render().to_string();
+    let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).collect();
+    let said = said.join(" ");
+    let said = said.trim().trim_start_matches("error: ").trim_end_matches("For more information, try '--help'.").trim();
+    let known = ["mkfs", "mount", "info", "fsck", "bench"].iter().find(|&&known| command == known);
+    let help = known.map_or_else(|| "flexfs --help".to_owned(), |known| format!("flexfs {known} --help"));
+    output::complain(&format!("{said}; see `{help}`"));
+    usage
+}

@@ -17,6 +17,9 @@ const FREE_SOFT: u32 = 5;
 const ANCHORS: u64 = 2;
 const HEADS: u64 = 2;
 const RESERVE: u64 = 3;
+/// Blocks emptied in a row without one more free block, before the chip counts as full: what is left to gain is less
+/// than what moving it around costs.
+const FRUITLESS_MAX: u32 = 64;
 /// Head room that is certain to be enough for one operation, slots.
 const OPERATION_SLOTS: u32 = 8;
 /// Buffered changes reach flash within this time, ns.
@@ -70,10 +73,13 @@ impl<N: Nand> Fs<N> {
         if self.head_room() >= self.operation_slots() {
             return Ok(());
         }
-        while self.flash.free_blocks() < self.free_floor() {
+        let (mut best, mut fruitless) = (self.flash.free_blocks(), 0);
+        while self.flash.free_blocks() < self.free_floor() && fruitless < FRUITLESS_MAX {
             if !self.reclaim()? {
                 break;
             }
+            fruitless = if self.flash.free_blocks() > best { 0 } else { fruitless + 1 };
+            best = best.max(self.flash.free_blocks());
         }
         let free = self.flash.free_blocks();
         if free >= self.free_floor() || (gives_back && free > 0) { Ok(()) } else { Err(Error::NoSpace) }

@@ -1,0 +1,246 @@
+//! The command line: what can be asked for, and the help that teaches it.
+//!
+//! Invariant: a value that reaches a command has been read and is sensible by itself (a size is a number of
+//! bytes, a mode one of three, a profile a chip that can be made).
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use emulator::Profile;
+use flexfs_core::{Compression, Mode};
+use lab::bench::Workload;
+
+use crate::size;
+
+/// FlexFS: a file system for NAND flash that writes at SLC speed and keeps MLC capacity.
+///
+/// It works on an emulated flash chip in an image file: torn pages, wear and bad blocks included.
+#[derive(Parser)]
+#[command(name = "flexfs", version, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  flexfs mount --create 512MiB flash.img mnt   make a chip, mount it, serve until Ctrl-C
+  flexfs info flash.img                        what is on it
+  flexfs fsck flash.img                        check it, changing nothing
+  flexfs bench small                           what 2,000 small files cost in flash operations
+
+Each command explains itself: flexfs mount --help")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    Mkfs(Mkfs),
+    Mount(Mount),
+    Info(Info),
+    Fsck(Fsck),
+    Bench(Bench),
+}
+
+/// Make an emulated chip in an image file and format it.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  flexfs mkfs flash.img --size 512MiB
+  flexfs mkfs flash.img --size 2GiB --profile tlc-3d --label camera
+  flexfs mkfs flash.img --size 64MiB --force      replace what flash.img was
+
+The image is sparse: it takes on disk what has been written to the chip, and a little more.
+Nothing is changed on any failure; with --force the old file is replaced at the very end.")]
+pub struct Mkfs {
+    /// The image file to make
+    pub image: PathBuf,
+    /// The chip's native capacity, a multiple of its erase block
+    #[arg(long, value_parser = size::parse)]
+    pub size: u64,
+    /// The kind of chip: a built-in profile, or a file that describes one
+    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile, help = profile_help())]
+    pub profile: Profile,
+    /// A name for people, at most 32 bytes
+    #[arg(long, default_value = "", value_parser = label)]
+    pub label: String,
+    /// Replace an existing file
+    #[arg(long)]
+    pub force: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Mount an image on a directory.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  flexfs mount --create 512MiB flash.img mnt   make both if they are missing; Ctrl-C unmounts
+  flexfs mount -b flash.img mnt                in the background; `umount mnt` ends it
+  flexfs mount --ro flash.img mnt              look, change nothing
+  flexfs mount --mode mlc-only flash.img mnt   never use the fast SLC mode for large writes
+
+Modes: baseline writes to SLC blocks and moves data to native ones when free blocks run out; slc-only never
+uses native blocks: the same speed to the end, and a part of the capacity; mlc-only writes natively, but for
+small synced writes.
+
+SIGINT, SIGTERM and `umount` all end it cleanly. Whatever an fsync returned for survives even kill -9.
+Exit status 0: mounted (-b) or unmounted cleanly; 1: neither.")]
+pub struct Mount {
+    /// The image file
+    pub image: PathBuf,
+    /// The directory to mount it on
+    pub mountpoint: PathBuf,
+    /// Make a chip of this size and the mount point, where they do not exist
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "ro")]
+    pub create: Option<u64>,
+    /// With --create, the kind of chip: a built-in profile, or a file that describes one
+    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile, help = profile_help())]
+    pub profile: Profile,
+    /// Which cells data is written to
+    #[arg(long, default_value = "baseline", value_parser = mode())]
+    pub mode: Mode,
+    /// Mount read-only: the image's bytes stay as they are
+    #[arg(long)]
+    pub ro: bool,
+    /// Return once it is mounted, and serve in the background
+    #[arg(short, long)]
+    pub background: bool,
+    /// Compress data on its way to flash
+    #[arg(long, value_enum, default_value_t = Compress::None)]
+    pub compress: Compress,
+    /// Bound on the file system's caches
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = cache)]
+    pub cache: usize,
+    /// Set by the program itself for the process that serves in the background
+    #[arg(long, hide = true)]
+    pub detached: bool,
+}
+
+/// Show what an image holds: capacity, regions, wear, the state it was left in.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  flexfs info flash.img
+  flexfs info flash.img --json | jq .wear.max
+
+Only reads. An image that is mounted is in use and refused.")]
+pub struct Info {
+    /// The image file
+    pub image: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Check every structure of an image against every other; reads only.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  flexfs fsck flash.img
+  flexfs fsck flash.img --json | jq .findings
+
+Exit status, as e2fsck's: 0 clean; 4 errors found and left as they are; 8 could not check; 16 wrong usage.")]
+pub struct Fsck {
+    /// The image file
+    pub image: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Run a workload on a fresh chip in memory and count flash operations.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  flexfs bench small                   2,000 files of 4 KiB, each synced
+  flexfs bench over --json             2,000 synced 4 KiB overwrites in an 8 MiB file
+  flexfs bench seq --mode mlc-only     1 MiB files until the chip is 90 % full
+  flexfs bench gc                      20,000 synced overwrites on a 64 MiB chip three quarters full
+  flexfs bench mount                   page reads of a mount: clean, and after a power cut
+  flexfs bench capacity --size 64MiB   1 MiB files until there is no space left
+
+Flash time prices every operation by the chip's profile and the page it really used.")]
+pub struct Bench {
+    /// The workload
+    #[arg(value_parser = workload())]
+    pub workload: Workload,
+    /// Which cells data is written to
+    #[arg(long, default_value = "baseline", value_parser = mode())]
+    pub mode: Mode,
+    /// The chip's native capacity, a multiple of its erase block [default: the workload's own]
+    #[arg(long, value_parser = size::parse)]
+    pub size: Option<u64>,
+    /// The kind of chip
+    #[arg(long, default_value = Profile::DEFAULT, value_parser = PossibleValuesParser::new(Profile::names()))]
+    pub profile: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Compress {
+    None,
+    Lz4,
+}
+
+impl From<Compress> for Compression {
+    fn from(choice: Compress) -> Self {
+        match choice {
+            Compress::None => Compression::None,
+            Compress::Lz4 => Compression::Lz4,
+        }
+    }
+}
+
+fn workload() -> impl TypedValueParser<Value = Workload> {
+    PossibleValuesParser::new(Workload::ALL.map(Workload::name))
+        .map(|name| Workload::from_name(&name).unwrap_or(Workload::Small))
+}
+
+fn mode() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new([Mode::Baseline.name(), Mode::SlcOnly.name(), Mode::NativeOnly.name()])
+        .map(|name| Mode::from_name(&name).unwrap_or_default())
+}
+
+/// A built-in profile by its name, or one read from a file (whose name has a `.` or a `/` in it).
+fn profile(text: &str) -> Result<Profile, String> {
+    if !text.contains(['.', '/']) {
+        return Profile::builtin(text).map_err(|error| error.to_string());
+    }
+    let description = std::fs::read_to_string(text).map_err(|error| format!("{text}: {error}"))?;
+    Profile::from_toml(&description).map_err(|error| format!("{text}: {}", error.to_string().replace('\n', " ")))
+}
+
+fn profile_help() -> String {
+    format!("The kind of chip: {}, or a TOML file that describes one", Profile::names().join(", "))
+}
+
+fn label(text: &str) -> Result<String, String> {
+    if text.len() > 32 {
+        return Err(format!("a label has at most 32 bytes, this one {}", text.len()));
+    }
+    Ok(text.to_owned())
+}
+
+/// The least the caches can work with.
+const LEAST_CACHE_BYTES: u64 = 256 << 10;
+
+fn cache(text: &str) -> Result<usize, String> {
+    let bytes = size::parse(text)?;
+    if bytes < LEAST_CACHE_BYTES {
+        return Err(format!("the caches need at least {}", size::human(LEAST_CACHE_BYTES)));
+    }
+    usize::try_from(bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        Cli::command().debug_assert();
+    }
+}

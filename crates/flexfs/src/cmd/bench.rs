@@ -1,0 +1,76 @@
+//! `flexfs bench`: a workload of the lab on a fresh chip in memory, and its figures.
+//!
+//! Invariant: standard output gets the figures alone; how far it is shows on standard error, on a terminal only.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::bench::{self, Config, Report};
+
+use crate::output::{grouped, table};
+use crate::{cli, output, size};
+
+pub fn run(args: &cli::Bench) -> Result<ExitCode> {
+    let config = Config { profile: args.profile.clone(), bytes: args.size, mode: args.mode, ..Config::default() };
+    let bar = progress_bar(args.workload.name());
+    let result = bench::run(args.workload, &config, &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let report = result.map_err(|error| anyhow!("bench {}: {error}", args.workload.name()))?;
+    output::say(&if args.json { serde_json::to_string(&report)? } else { figures(&report) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn progress_bar(name: &'static str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} % {eta:>4}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(0).with_style(style).with_prefix(name)
+}
+
+fn figures(report: &Report) -> String {
+    let mut rows = vec![
+        ("workload", report.workload.to_owned()),
+        ("chip", format!("{}, {}", report.chip, size::human(report.chip_bytes))),
+        ("mode", report.mode.to_owned()),
+        ("written", size::human(report.host_bytes)),
+        ("programs", grouped(report.programs)),
+        ("reads", grouped(report.reads)),
+        ("erases", grouped(report.erases)),
+        ("write amplification", format!("{:.3}", report.write_amplification)),
+        ("flash time", format!("{:.3} s", report.flash_s)),
+        ("worst operation", format!("{} µs", grouped(report.worst_op_us.round() as u64))),
+        ("processor time", format!("{:.3} s", report.cpu_s)),
+    ];
+    if let Some(reads) = report.reads_clean {
+        rows.push(("reads of a clean mount", grouped(reads)));
+    }
+    if let Some(reads) = report.reads_after_cut {
+        rows.push(("reads after a cut, worst", grouped(reads)));
+    }
+    if let Some(fits) = &report.capacity {
+        let share = 100.0 * fits.fraction;
+        rows.push(("capacity", format!("{} files of 1 MiB: {share:.2} % of the good blocks", grouped(fits.files))));
+    }
+    table(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_a_workload_has_not_are_not_shown() {
+        let report = Report { workload: "small", programs: 4_105, ..Report::default() };
+        let text = figures(&report);
+        assert!(text.contains("4,105") && !text.contains("mount") && !text.contains("capacity"), "{text}");
+        let text = figures(&Report { reads_clean: Some(9), ..report });
+        assert!(text.contains("reads of a clean mount  9"), "{text}");
+    }
+}

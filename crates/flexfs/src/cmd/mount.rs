@@ -1,0 +1,171 @@
+//! `flexfs mount`: an image on a directory, in the foreground or in the background.
+//!
+//! In the background the program runs itself again, in a session of its own, with its standard output as a pipe
+//! back: a line on it says that the mount works, its end without one that it does not. Invariant: what can be
+//! refused is refused before anything is made, and the foreground's exit status tells whether the mount works.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, anyhow, bail};
+use flexfs_core::MountOptions;
+use rustix::io::Errno;
+
+use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
+use crate::fuse::volume::now_ns;
+use crate::fuse::{Serving, take_signals};
+use crate::{cli, image, output};
+
+/// What the background process says when the mount works.
+const READY: &str = "mounted";
+
+pub fn run(args: &cli::Mount) -> Result<ExitCode> {
+    if args.background && !args.detached { start_in_background() } else { serve(args) }
+}
+
+fn serve(args: &cli::Mount) -> Result<ExitCode> {
+    let signals = take_signals()?;
+    check_device()?;
+    check_mountpoint(&args.mountpoint, args.create.is_some())?;
+    let made = Made::what_is_missing(args)?;
+    let options = MountOptions {
+        read_only: args.ro,
+        mode: args.mode,
+        compression: args.compress.into(),
+        cache_bytes: args.cache,
+        now_ns: now_ns(),
+    };
+    let fs = image::open(&args.image, options)?;
+    let serving = Serving::start(fs, &absolute(&args.image)?, &absolute(&args.mountpoint)?, args.ro)?;
+    made.keep();
+    let told = if args.detached { detach() } else { announce(args) };
+    if let Err(error) = told {
+        // The mount is there and serves; that nobody could be told is no reason to end it.
+        output::complain(&format!("{error:#}"));
+    }
+    serving.run(signals)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn announce(args: &cli::Mount) -> Result<()> {
+    let (image, mountpoint) = (args.image.display(), args.mountpoint.display());
+    output::say(&format!("{image} is mounted on {mountpoint}; Ctrl-C or `umount {mountpoint}` ends it"))
+}
+
+fn check_device() -> Result<()> {
+    let found = fs::metadata(DEVICE).is_ok_and(|found| found.file_type().is_char_device());
+    if found { Ok(()) } else { bail!("{DEVICE}: not there; load the kernel's FUSE module with `modprobe fuse`") }
+}
+
+fn check_mountpoint(path: &Path, may_be_made: bool) -> Result<()> {
+    let shown = path.display();
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => check_not_taken(path),
+        Ok(_) => bail!("{shown}: not a directory; name the directory to mount on"),
+        Err(error) if error.kind() == ErrorKind::NotFound && may_be_made => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            bail!("{shown}: no such directory; make it, or let --create SIZE make it")
+        }
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTCONN) => {
+            bail!("{shown}: the server of an earlier mount has died; `umount {shown}` first")
+        }
+        Err(error) => Err(error).with_context(|| shown.to_string()),
+    }
+}
+
+/// Another FlexFS on the same directory would only be hidden.
+fn check_not_taken(path: &Path) -> Result<()> {
+    let full = absolute(path)?;
+    let shown = path.display();
+    match mounts().iter().find(|mount| mount.path == full && mount.kind == MOUNT_TYPE) {
+        Some(_) => bail!("{shown}: a FlexFS is mounted here already; `umount {shown}` first, or choose another"),
+        None => Ok(()),
+    }
+}
+
+/// With `--create`: the image and the mount point, where they did not exist. Removed again if nothing comes of it.
+#[derive(Default)]
+struct Made {
+    image: Option<PathBuf>,
+    mountpoint: Option<PathBuf>,
+}
+
+impl Made {
+    fn what_is_missing(args: &cli::Mount) -> Result<Self> {
+        let mut made = Self::default();
+        let Some(bytes) = args.create else { return Ok(made) };
+        if !args.mountpoint.exists() {
+            fs::create_dir_all(&args.mountpoint).with_context(|| args.mountpoint.display().to_string())?;
+            made.mountpoint = Some(args.mountpoint.clone());
+        }
+        if !args.image.exists() {
+            let path = args.image.display();
+            let profile = args.profile.with_capacity(bytes).map_err(|error| anyhow!("{path}: {error}"))?;
+            image::make(&args.image, &profile, "", false)?;
+            made.image = Some(args.image.clone());
+        }
+        Ok(made)
+    }
+
+    /// The mount works: what was made stays.
+    fn keep(mut self) {
+        self.mountpoint = None;
+        if let Some(image) = self.image.take() {
+            eprintln!("{}: made", image.display());
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // The error that led here is the one to report.
+        if let Some(image) = &self.image {
+            let _ = fs::remove_file(image);
+        }
+        if let Some(mountpoint) = &self.mountpoint {
+            let _ = fs::remove_dir(mountpoint);
+        }
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).with_context(|| path.display().to_string())
+}
+
+/// Runs this very command line again, detached, and waits until it serves or fails.
+fn start_in_background() -> Result<ExitCode> {
+    let program = std::env::current_exe().context("cannot find this program to run it in the background")?;
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let mut child = Command::new(program)
+        .args(arguments)
+        .arg("--detached")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start the background process")?;
+    let mut line = String::new();
+    if let Some(pipe) = child.stdout.take() {
+        BufReader::new(pipe).read_line(&mut line).context("cannot hear the background process")?;
+    }
+    if line.trim_end() == READY {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // It has said on standard error, which it shares, why not.
+    let status = child.wait().context("cannot wait for the background process")?;
+    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).filter(|&code| code != 0).unwrap_or(1)))
+}
+
+/// In the background process: tells that the mount works, and lets go of terminal and directory.
+fn detach() -> Result<()> {
+    rustix::process::setsid().context("cannot leave the terminal")?;
+    std::env::set_current_dir("/").context("/")?;
+    // Without a reader the one that waited is gone, which changes nothing for the mount.
+    let _ = writeln!(std::io::stdout(), "{READY}").and_then(|()| std::io::stdout().flush());
+    let null: File = OpenOptions::new().read(true).write(true).open("/dev/null").context("/dev/null")?;
+    rustix::stdio::dup2_stdout(&null).context("/dev/null")?;
+    rustix::stdio::dup2_stderr(&null).context("/dev/null")
+}

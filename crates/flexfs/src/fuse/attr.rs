@@ -1,0 +1,147 @@
+//! Attributes between the core's form and the kernel's.
+//!
+//! Invariant: what goes to the kernel and comes back is the same, times before 1970 included.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use flexfs_core::{Attr, kind};
+use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
+
+use super::volume::{now_ns, to_ns};
+
+/// The permission bits of a mode: what `chmod` can set.
+pub const PERMISSIONS: u32 = 0o7777;
+
+/// The set-user-id, set-group-id and group-execute bits of a mode.
+const SET_UID: u32 = 0o4000;
+pub const SET_GID: u32 = 0o2000;
+const GROUP_EXECUTE: u32 = 0o010;
+
+/// The mode that a change of contents or owner by somebody unprivileged leaves: no longer set-user-id, nor
+/// set-group-id if the group may execute it. `None` where that changes nothing, as on directories.
+pub fn without_privileges(mode: u32) -> Option<u32> {
+    if mode & kind::MASK == kind::DIR {
+        return None;
+    }
+    let lost = if mode & GROUP_EXECUTE != 0 { SET_UID | SET_GID } else { SET_UID };
+    (mode & lost != 0).then_some(mode & PERMISSIONS & !lost)
+}
+
+/// Whether a write may take bits of this mode away, so that the kernel must not rely on it for long.
+pub fn is_privileged(mode: u32) -> bool {
+    mode & kind::MASK == kind::FILE && mode & (SET_UID | SET_GID) != 0
+}
+
+/// The kernel's form of `attr`; transfers go best in pieces of `chunk_bytes`.
+pub fn to_kernel(attr: &Attr, chunk_bytes: u32) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(attr.ino),
+        size: attr.size,
+        blocks: attr.blocks,
+        atime: from_ns(attr.atime_ns),
+        mtime: from_ns(attr.mtime_ns),
+        ctime: from_ns(attr.ctime_ns),
+        crtime: from_ns(attr.btime_ns),
+        kind: file_type(attr.mode),
+        perm: (attr.mode & PERMISSIONS) as u16,
+        nlink: attr.nlink,
+        uid: attr.uid,
+        gid: attr.gid,
+        rdev: attr.rdev,
+        blksize: chunk_bytes,
+        flags: 0,
+    }
+}
+
+/// An inode of which nothing but its number and its type is known.
+pub fn unknown(ino: u64, kind: u32) -> FileAttr {
+    let nothing = Attr {
+        ino,
+        mode: kind,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 0,
+        blocks: 0,
+        atime_ns: 0,
+        mtime_ns: 0,
+        ctime_ns: 0,
+        btime_ns: 0,
+    };
+    to_kernel(&nothing, 0)
+}
+
+/// The kernel's name for the type bits of a mode.
+pub fn file_type(mode: u32) -> FileType {
+    match mode & kind::MASK {
+        kind::FIFO => FileType::NamedPipe,
+        kind::CHAR => FileType::CharDevice,
+        kind::DIR => FileType::Directory,
+        kind::BLOCK => FileType::BlockDevice,
+        kind::SYMLINK => FileType::Symlink,
+        kind::SOCKET => FileType::Socket,
+        _ => FileType::RegularFile,
+    }
+}
+
+/// A time the kernel asks to set.
+pub fn time_to_set(time: TimeOrNow) -> i64 {
+    match time {
+        TimeOrNow::Now => now_ns(),
+        TimeOrNow::SpecificTime(time) => from_request(time),
+    }
+}
+
+/// A time in a request. `fuser` 0.18 subtracts the nanoseconds of a time before 1970 where they are to be added.
+pub fn from_request(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(_) => to_ns(time),
+        Err(before) => {
+            let read = before.duration();
+            let seconds = to_ns(UNIX_EPOCH - Duration::from_secs(read.as_secs()));
+            seconds.saturating_add(i64::from(read.subsec_nanos()))
+        }
+    }
+}
+
+fn from_ns(ns: i64) -> SystemTime {
+    let distance = Duration::from_nanos(ns.unsigned_abs());
+    if ns < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_survive_the_way_to_the_core_and_back() {
+        for ns in [0, 1, -1, -1_500_000_000, i64::MIN + 1, i64::MAX] {
+            assert_eq!(to_ns(from_ns(ns)), ns);
+        }
+    }
+
+    #[test]
+    fn a_request_time_before_1970_is_read_as_the_kernel_meant_it() {
+        // The kernel says -2 s + 0.8 s; fuser 0.18 makes -2.8 s of it.
+        let as_fuser_gives_it = UNIX_EPOCH - Duration::new(2, 800_000_000);
+        assert_eq!(from_request(as_fuser_gives_it), -1_200_000_000);
+    }
+
+    #[test]
+    fn privileges_go_from_files_and_stay_on_directories() {
+        assert_eq!(without_privileges(kind::FILE | 0o6755), Some(0o755));
+        assert_eq!(without_privileges(kind::FILE | 0o2745), None);
+        assert_eq!(without_privileges(kind::FILE | 0o4644), Some(0o644));
+        assert_eq!(without_privileges(kind::FILE | 0o755), None);
+        assert_eq!(without_privileges(kind::DIR | 0o6755), None);
+    }
+
+    #[test]
+    fn type_bits_and_permissions_keep_apart() {
+        assert_eq!(unknown(7, kind::DIR | 0o2755).perm, 0o2755);
+        for (mode, name) in [(kind::DIR, FileType::Directory), (kind::FILE | 0o7777, FileType::RegularFile)] {
+            assert_eq!(unknown(7, mode).kind, name);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Attaching to the tree and letting go: `mount(2)` and `umount2(2)` for root, `fusermount3` for everybody else.
+//!
+//! The mount is remembered by its number in the kernel's table. Invariant: only that very mount is ever taken
+//! down, so an `umount` from outside, or another mount that has since come over the same path, is left alone.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, anyhow, bail};
+use rustix::io::{Errno, FdFlags};
+use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::net::{AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType};
+
+/// The device every FUSE server talks through.
+pub const DEVICE: &str = "/dev/fuse";
+
+/// The type of our mounts in the kernel's table.
+pub const MOUNT_TYPE: &str = "fuse.flexfs";
+
+const HELPER: &str = "fusermount3";
+
+/// A mount of ours.
+pub struct Mounted {
+    path: PathBuf,
+    /// Its number in `/proc/self/mountinfo`.
+    id: Option<u64>,
+    by_helper: bool,
+}
+
+impl Mounted {
+    /// Mounts on `path` (absolute) what the returned descriptor will serve; `source` is shown as the device.
+    pub fn new(path: &Path, source: &Path, read_only: bool) -> Result<(Self, OwnedFd)> {
+        let (fd, by_helper) = match mount_directly(path, source, read_only) {
+            Ok(fd) => (fd, false),
+            Err(Errno::PERM | Errno::ACCESS) => (mount_by_helper(path, source, read_only)?, true),
+            Err(errno) => return Err(anyhow!("cannot mount here: {}", std::io::Error::from(errno))),
+        };
+        let id = mounts().into_iter().rev().find(|mount| mount.path == path).map(|mount| mount.id);
+        Ok((Self { path: path.to_path_buf(), id, by_helper }, fd))
+    }
+
+    /// Whether `fusermount3` had to mount it, since the caller is not root.
+    pub fn by_helper(&self) -> bool {
+        self.by_helper
+    }
+
+    /// Has the kernel hand over all it holds back. Needs another thread to serve.
+    pub fn sync(&self) -> std::io::Result<()> {
+        Ok(rustix::fs::syncfs(File::open(&self.path)?)?)
+    }
+
+    /// Takes the mount down; when `lazily`, off the tree at once and down when its last file is closed.
+    ///
+    /// Done already from outside counts as done.
+    pub fn unmount(&self, lazily: bool) -> Result<(), Errno> {
+        if !mounts().iter().any(|mount| Some(mount.id) == self.id) {
+            return Ok(());
+        }
+        if self.by_helper {
+            let mode = if lazily { "-uz" } else { "-u" };
+            let status = Command::new(HELPER).args([mode, "--"]).arg(&self.path).status();
+            return if status.is_ok_and(|status| status.success()) { Ok(()) } else { Err(Errno::BUSY) };
+        }
+        let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+        rustix::mount::unmount(&self.path, flags | UnmountFlags::NOFOLLOW)
+    }
+}
+
+/// A line of the kernel's mount table.
+pub struct Mount {
+    pub id: u64,
+    pub path: PathBuf,
+    pub kind: String,
+}
+
+/// The mounts this process sees, oldest first; none where there is no `/proc`.
+pub fn mounts() -> Vec<Mount> {
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    table.split(|&byte| byte == b'\n').filter_map(parse_mount).collect()
+}
+
+fn parse_mount(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let path = unescape(fields.nth(3)?);
+    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+    Some(Mount {
+        id,
+        path: PathBuf::from(std::ffi::OsString::from_vec(path)),
+        kind: String::from_utf8_lossy(kind).into(),
+    })
+}
+
+/// Undoes the kernel's `\040` for a space, a tab, a line end and a backslash.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let octal = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) if first == b'\\' => {
+                out.push(byte);
+                rest = tail.get(3..).unwrap_or_default();
+            }
+            _ => {
+                out.push(first);
+                rest = tail;
+            }
+        }
+    }
+    out
+}
+
+fn mount_directly(path: &Path, source: &Path, read_only: bool) -> Result<OwnedFd, Errno> {
+    let device = open_device()?;
+    let options = format!(
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
+        device.as_raw_fd(),
+        rustix::process::getuid().as_raw(),
+        rustix::process::getgid().as_raw(),
+    );
+    let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+    if read_only {
+        flags |= MountFlags::RDONLY;
+    }
+    rustix::mount::mount(source, path, MOUNT_TYPE, flags, options.as_c_str())?;
+    Ok(device.into())
+}
+
+fn open_device() -> Result<File, Errno> {
+    let opened = OpenOptions::new().read(true).write(true).open(DEVICE);
+    opened.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// Has `fusermount3` mount, and takes the descriptor it sends back over a socket.
+fn mount_by_helper(path: &Path, source: &Path, read_only: bool) -> Result<OwnedFd> {
+    // The helper's end is inherited, so it is made without close-on-exec.
+    let (ours, theirs) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)?;
+    rustix::io::fcntl_setfd(&ours, FdFlags::CLOEXEC)?;
+    let name = String::from_utf8_lossy(source.as_os_str().as_bytes()).replace('\\', "\\\\").replace(',', "\\,");
+    let mode = if read_only { "ro" } else { "rw" };
+    let output = Command::new(HELPER)
+        .arg("-o")
+        .arg(format!("{mode},nosuid,nodev,default_permissions,subtype=flexfs,fsname={name}"))
+        .arg("--")
+        .arg(path)
+        .env("_FUSE_COMMFD", theirs.as_raw_fd().to_string())
+        .output()
+        .map_err(|_| anyhow!("only root may mount without {HELPER}; become root, or install fuse3"))?;
+    drop(theirs);
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{}", said.lines().next().unwrap_or("fusermount3 failed"));
+    }
+    receive_descriptor(&ours)
+}
+
+fn receive_descriptor(socket: &OwnedFd) -> Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    rustix::net::recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let received = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    received.ok_or_else(|| anyhow!("{HELPER} sent no descriptor"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_mount_table_is_read_with_its_escapes() {
+        let line = br"36 35 98:0 /root /a\040b rw,noatime shared:1 - fuse.flexfs /x.img rw";
+        let mount = parse_mount(line).unwrap();
+        assert_eq!((mount.id, mount.path.as_path(), mount.kind.as_str()), (36, Path::new("/a b"), MOUNT_TYPE));
+    }
+
+    #[test]
+    fn a_line_that_is_no_mount_is_passed_over() {
+        assert!(parse_mount(b"").is_none());
+        assert!(parse_mount(b"x y z").is_none());
+    }
+}

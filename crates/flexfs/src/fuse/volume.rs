@@ -1,0 +1,120 @@
+//! The mounted file system as several threads share it: one lock, and what the lock must know of time.
+//!
+//! Every request, the timer and the unmount go through [`Volume`]. Invariants: whatever a request changed is
+//! synced at most [`SYNC_AFTER`] plus one tick later, even if nobody asks; background work is done only while
+//! no request waits for the lock; after [`Volume::close`], or after a panic under the lock, every request gets
+//! `EIO` and nothing more reaches the chip.
+
+use std::fs::File;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use emulator::Chip;
+use flexfs_core::{Error, Fs};
+use fuser::Errno;
+
+/// How old a change may get before the timer syncs it.
+pub const SYNC_AFTER: Duration = Duration::from_millis(500);
+
+/// Nanoseconds since 1970, as the core counts time.
+pub fn now_ns() -> i64 {
+    to_ns(SystemTime::now())
+}
+
+/// A time as the core counts it; what lies beyond 292 years from 1970 becomes the nearest time that does not.
+pub fn to_ns(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
+    }
+}
+
+struct Open {
+    fs: Fs<Chip>,
+    /// When the oldest change happened that no sync has covered.
+    dirty_since: Option<Instant>,
+}
+
+/// A mounted file system behind its lock.
+pub struct Volume {
+    open: Mutex<Option<Open>>,
+    waiting: AtomicUsize,
+    /// The image once more, to sync it while the lock is free; `None` where nothing is written.
+    image: Option<File>,
+}
+
+impl Volume {
+    /// A volume mounted from `image`, which is `None` if it is mounted read-only.
+    pub fn new(fs: Fs<Chip>, image: Option<File>) -> Self {
+        Self { open: Mutex::new(Some(Open { fs, dirty_since: None })), waiting: AtomicUsize::new(0), image }
+    }
+
+    /// Runs an operation that changes nothing a sync would have to cover.
+    pub fn read<T>(&self, op: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>) -> Result<T, Errno> {
+        self.locked(|open| op(&mut open.fs))
+    }
+
+    /// Runs an operation whose effect a later sync must cover.
+    pub fn change<T>(&self, op: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>) -> Result<T, Errno> {
+        self.locked(|open| {
+            let result = op(&mut open.fs)?;
+            open.dirty_since.get_or_insert_with(Instant::now);
+            Ok(result)
+        })
+    }
+
+    /// Makes everything done so far durable: on the chip, and the chip on the disk under its image.
+    pub fn sync(&self) -> Result<(), Errno> {
+        self.locked(sync)?;
+        match &self.image {
+            Some(image) => image.sync_data().map_err(Errno::from),
+            None => Ok(()),
+        }
+    }
+
+    /// What the timer does: syncs changes that have grown old, then one step of background work.
+    ///
+    /// Says how long the timer may sleep; errors have been told on standard error.
+    pub fn tick(&self, longest: Duration) -> Duration {
+        if self.image.is_none() || self.waiting.load(Ordering::Acquire) > 0 {
+            return longest.min(Duration::from_millis(1));
+        }
+        let next = self.locked(|open| {
+            if open.dirty_since.is_some_and(|since| since.elapsed() >= SYNC_AFTER) {
+                sync(open)?;
+            }
+            open.fs.background(now_ns())
+        });
+        match next {
+            Ok(Some(at_ns)) => Duration::from_nanos(u64::try_from(at_ns - now_ns()).unwrap_or(0)).min(longest),
+            Ok(None) | Err(_) => longest,
+        }
+    }
+
+    /// Takes the file system out for its unmount; `None` when it is gone already or was left broken by a panic.
+    pub fn close(&self) -> Option<Fs<Chip>> {
+        self.open.lock().ok()?.take().map(|open| open.fs)
+    }
+
+    fn locked<T>(&self, op: impl FnOnce(&mut Open) -> Result<T, Error>) -> Result<T, Errno> {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let guard = self.open.lock();
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        let mut guard = guard.map_err(|_| Errno::EIO)?;
+        let open = guard.as_mut().ok_or(Errno::EIO)?;
+        op(open).map_err(|error| {
+            let errno = Errno::from_i32(error.errno());
+            if errno.code() == Errno::EIO.code() {
+                eprintln!("flexfs: {error}");
+            }
+            errno
+        })
+    }
+}
+
+fn sync(open: &mut Open) -> Result<(), Error> {
+    open.fs.sync(now_ns())?;
+    open.dirty_since = None;
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Image files: making one whole or not at all, opening one, and saying in one line why not.
+//!
+//! Invariants: a new image is built beside its place and takes its name only when it is formatted, so no failure
+//! leaves a half-made one or harms what was there; an error names the image and what its owner can do.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use emulator::{Chip, EmulatorError, Profile};
+use flexfs_core::{Error, FormatOptions, Fs, MountOptions};
+use rustix::fs::{CWD, RenameFlags};
+use rustix::io::Errno;
+use rustix::rand::GetRandomFlags;
+
+use crate::fuse::volume::now_ns;
+
+/// How long an image may still be in use before that is an error: a server that was just unmounted from outside
+/// is writing its last checkpoint.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Makes a chip in a new image file and formats it.
+///
+/// With `replace`, a regular file that is there and not in use gives way.
+pub fn make(path: &Path, profile: &Profile, label: &str, replace: bool) -> Result<()> {
+    check_free(path, replace)?;
+    let draft = Draft::beside(path);
+    let mut seed = [0; 8];
+    rustix::rand::getrandom(&mut seed, GetRandomFlags::empty())?;
+    let made = Chip::create_image(&draft.path, profile, u64::from_le_bytes(seed));
+    let mut chip = made.map_err(|error| renamed(&error, &draft.path, path))?;
+    Fs::format(&mut chip, &format_options(label)?)
+        .map_err(|error| anyhow!("{}: {}", path.display(), explain(&error, path)))?;
+    chip.sync_image().map_err(|error| renamed(&error, &draft.path, path))?;
+    drop(chip);
+    draft.take_place_of(path, replace)
+}
+
+fn check_free(path: &Path, replace: bool) -> Result<()> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).with_context(|| path.display().to_string()),
+        Ok(found) if !found.is_file() => bail!("{}: not a regular file; choose another name", path.display()),
+        Ok(_) if !replace => bail!("{}: exists; choose another name, or replace it with --force", path.display()),
+        Ok(_) => match Chip::open_image(path, true) {
+            Err(error @ EmulatorError::InUse { .. }) => Err(error.into()),
+            _ => Ok(()),
+        },
+    }
+}
+
+fn format_options(label: &str) -> Result<FormatOptions> {
+    let mut volume_id = [0; 16];
+    rustix::rand::getrandom(&mut volume_id, GetRandomFlags::empty())?;
+    Ok(FormatOptions {
+        volume_id,
+        label: label.to_owned(),
+        root_mode: 0o755,
+        root_uid: rustix::process::getuid().as_raw(),
+        root_gid: rustix::process::getgid().as_raw(),
+        now_ns: now_ns(),
+    })
+}
+
+/// The image as it is being made, under a name of its own; removed unless it takes its place.
+struct Draft {
+    path: PathBuf,
+}
+
+impl Draft {
+    fn beside(path: &Path) -> Self {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".making-{}", std::process::id()));
+        Self { path: path.with_file_name(name) }
+    }
+
+    fn take_place_of(self, path: &Path, replace: bool) -> Result<()> {
+        let flags = if replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        match rustix::fs::renameat_with(CWD, &self.path, CWD, path, flags) {
+            // Not every file system knows how not to replace; that nothing is there has been seen before.
+            Err(Errno::INVAL | Errno::NOSYS) => fs::rename(&self.path, path),
+            result => result.map_err(std::io::Error::from),
+        }
+        .with_context(|| path.display().to_string())
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // After it took its place, or where it never came to be, there is nothing to remove.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// An error about the draft, told of the image that was asked for.
+fn renamed(error: &EmulatorError, draft: &Path, path: &Path) -> anyhow::Error {
+    anyhow!("{}", error.to_string().replace(&draft.display().to_string(), &path.display().to_string()))
+}
+
+/// Opens the chip in an image file, waiting a little for one that is in use.
+pub fn open_chip(path: &Path, read_only: bool) -> Result<Chip> {
+    let start = Instant::now();
+    loop {
+        match Chip::open_image(path, read_only) {
+            Err(EmulatorError::InUse { .. }) if start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(EmulatorError::Missing { .. }) => {
+                let path = path.display();
+                bail!("{path}: no such image; make one with `flexfs mkfs {path} --size 512MiB`")
+            }
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// Opens an image for reading only, as the commands that look at one do.
+pub fn open_to_look(path: &Path) -> Result<Fs<Chip>, Refused> {
+    let chip = open_chip(path, true).map_err(Refused::Image)?;
+    let options = MountOptions { read_only: true, now_ns: now_ns(), ..MountOptions::default() };
+    Fs::mount(chip, options).map_err(|(_, error)| Refused::Volume(error))
+}
+
+/// Opens an image and the file system on it.
+///
+/// What cannot be mounted is found out reading only: an image that is refused stays as it is to the last byte.
+pub fn open(path: &Path, options: MountOptions) -> Result<Fs<Chip>> {
+    if !options.read_only {
+        open_to_look(path).map_err(|refused| refused.into_error(path))?;
+    }
+    let chip = open_chip(path, options.read_only)?;
+    Fs::mount(chip, options).map_err(|(_, error)| anyhow!("{}: {}", path.display(), explain(&error, path)))
+}
+
+/// Why an image could not be looked at.
+pub enum Refused {
+    /// There is no chip in the file, or it cannot be had.
+    Image(anyhow::Error),
+    /// The chip is there, the file system on it does not mount.
+    Volume(Error),
+}
+
+impl Refused {
+    /// The reason in one line.
+    pub fn into_error(self, path: &Path) -> anyhow::Error {
+        match self {
+            Refused::Image(error) => error,
+            Refused::Volume(error) => anyhow!("{}: {}", path.display(), explain(&error, path)),
+        }
+    }
+}
+
+/// What the core says, and what can be done about it.
+pub fn explain(error: &Error, path: &Path) -> String {
+    let path = path.display();
+    match error {
+        Error::NotFlexfs(_) => {
+            format!("{error}; `flexfs mkfs {path} --size SIZE --force` makes it anew (all on it is lost)")
+        }
+        Error::Version { .. } => format!("{error}; use a newer flexfs"),
+        Error::Unsuitable(_) => format!("{error}; choose another --profile"),
+        Error::Corrupt { .. } => format!("{error}; `flexfs fsck {path}` tells more"),
+        _ => error.to_string(),
+    }
+}

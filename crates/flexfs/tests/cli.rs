@@ -1,0 +1,355 @@
+//! The program on the command line: what it refuses, in which words and with which exit status, and the shape of
+//! what it prints. Invariant of every refusal: one line on standard error, nothing on standard output, and not a
+//! byte of any file changed.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use common::is_one_line;
+use emulator::{Chip, Profile};
+use serde_json::Value;
+
+/// Where a chip image says its format version, little-endian.
+const IMAGE_VERSION_AT: u64 = 8;
+
+fn flexfs(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flexfs"));
+    command.args(args);
+    command
+}
+
+fn image(dir: &Path) -> PathBuf {
+    let path = dir.join("flash.img");
+    flexfs(&["mkfs", "--size", "16MiB"]).arg(&path).assert().success();
+    path
+}
+
+/// Runs every command that opens an image on this one: each must refuse it in one line with `why` in it.
+fn assert_refused(image: &Path, why: &str) {
+    let before = fs::read(image).ok();
+    let mountpoint = image.with_file_name("mnt");
+    fs::create_dir_all(&mountpoint).unwrap();
+    for command in ["info", "fsck", "mount"] {
+        let mut run = flexfs(&[command]);
+        run.arg(image);
+        if command == "mount" {
+            run.arg(&mountpoint);
+        }
+        let status = if command == "fsck" { 8 } else { 1 };
+        let output = run.assert().code(status).get_output().clone();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(is_one_line(&output.stderr), "{command}: {said}");
+        assert!(said.contains(why) && said.contains(image.to_str().unwrap()), "{command}: {said}");
+        assert!(output.stdout.is_empty());
+        assert!(fs::read(image).ok() == before, "{command} changed the image");
+    }
+    assert_eq!(common::mount_type(&mountpoint), None);
+}
+
+/// Runs a command that must fail in one line with `why` in it.
+fn assert_one_line(command: &mut Command, status: i32, why: &str) {
+    let output = command.assert().code(status).get_output().clone();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(is_one_line(&output.stderr) && said.starts_with("flexfs: ") && said.contains(why), "{said}");
+    assert!(!said.contains('\u{1b}'), "colour without a terminal: {said}");
+    assert!(output.stdout.is_empty());
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn a_missing_image_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_refused(&dir.path().join("none.img"), "flexfs mkfs");
+    assert_eq!(entries(dir.path()), [dir.path().join("mnt")], "nothing is made");
+}
+
+#[test]
+fn an_image_cut_short_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path());
+    let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
+    let length = file.metadata().unwrap().len();
+    file.set_len(length - 1).unwrap();
+    assert_refused(&image, "cut short");
+    file.set_len(1000).unwrap();
+    assert_refused(&image, "cut short");
+}
+
+#[test]
+fn a_foreign_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    fs::write(&image, "a letter to a friend\n".repeat(1000)).unwrap();
+    assert_refused(&image, "not a chip image");
+    let picture = dir.path().join("other.img");
+    fs::write(&picture, [0x7F; 64]).unwrap();
+    assert_refused(&picture, "not a chip image");
+}
+
+#[test]
+fn a_directory_in_place_of_an_image_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    fs::create_dir(&image).unwrap();
+    assert_refused(&image, "");
+    assert_one_line(flexfs(&["mkfs", "--size", "16MiB", "--force"]).arg(&image), 1, "not a regular file");
+}
+
+#[test]
+fn a_half_made_image_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path());
+    fs::OpenOptions::new().write(true).open(&image).unwrap().write_all_at(&[0; 8], 0).unwrap();
+    assert_refused(&image, "half made");
+    let empty = dir.path().join("empty.img");
+    fs::write(&empty, "").unwrap();
+    assert_refused(&empty, "");
+}
+
+#[test]
+fn a_chip_that_was_never_formatted_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    drop(Chip::create_image(&image, &Profile::default().with_capacity(16 << 20).unwrap(), 1).unwrap());
+    assert_refused(&image, "no FlexFS on this chip");
+}
+
+#[test]
+fn an_image_of_a_newer_version_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path());
+    let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
+    file.write_all_at(&99u32.to_le_bytes(), IMAGE_VERSION_AT).unwrap();
+    assert_refused(&image, "version 99");
+}
+
+#[test]
+fn a_volume_of_a_newer_version_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path());
+    let mut bytes = fs::read(&image).unwrap();
+    let page = Profile::default().geometry.page_bytes as usize;
+    let magic = b"FlexFS\r\n";
+    let anchors: Vec<usize> = (0..bytes.len() - page).filter(|&at| bytes[at..].starts_with(magic)).collect();
+    assert!(!anchors.is_empty());
+    for at in anchors {
+        // Behind the magic the version; behind the page its tag, which begins with the checksum of both.
+        bytes[at + 8..at + 12].copy_from_slice(&77u32.to_le_bytes());
+        let (data, tag) = bytes[at..at + page + 32].split_at_mut(page);
+        tag[..4].fill(0);
+        let sum = crc32c::crc32c_append(crc32c::crc32c(tag), data);
+        tag[..4].copy_from_slice(&sum.to_le_bytes());
+    }
+    fs::write(&image, bytes).unwrap();
+    assert_refused(&image, "version 77");
+}
+
+#[test]
+fn a_chip_with_too_few_spare_bytes_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut profile = Profile::default().with_capacity(16 << 20).unwrap();
+    profile.geometry.spare_bytes = 16;
+    let description = dir.path().join("lean.toml");
+    fs::write(&description, profile.to_toml().unwrap()).unwrap();
+    let image = dir.path().join("flash.img");
+    let mut mkfs = flexfs(&["mkfs", "--size", "16MiB", "--profile"]);
+    assert_one_line(mkfs.arg(&description).arg(&image), 1, "spare bytes");
+    assert_eq!(entries(dir.path()), [description], "nothing is left behind");
+    drop(Chip::create_image(&image, &profile, 1).unwrap());
+    assert_refused(&image, "spare bytes");
+}
+
+#[test]
+fn a_chip_of_small_pages_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    let arguments = ["mkfs", "--size", "16MiB", "--profile", "k9f5608u0m"];
+    assert_one_line(flexfs(&arguments).arg(&image), 1, "cannot carry FlexFS");
+    assert_eq!(entries(dir.path()), [] as [PathBuf; 0], "nothing is left behind");
+    drop(Chip::create_image(&image, &Profile::builtin("k9f5608u0m").unwrap(), 1).unwrap());
+    assert_refused(&image, "cannot carry FlexFS");
+}
+
+#[test]
+fn a_size_that_is_no_multiple_of_a_block_is_refused_with_the_multiple() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    let block = Profile::default().block_bytes();
+    for size in ["16385KiB", "1B", "0"] {
+        assert_one_line(flexfs(&["mkfs", "--size", size]).arg(&image), 1, &format!("multiple of {block}"));
+        let mountpoint = dir.path().join("mnt");
+        let mut mount = flexfs(&["mount", "--create", size]);
+        assert_one_line(mount.arg(&image).arg(mountpoint), 1, &format!("multiple of {block}"));
+    }
+    assert_eq!(entries(dir.path()), [] as [PathBuf; 0], "nothing is made");
+}
+
+#[test]
+fn what_is_no_size_is_refused_with_an_example() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    assert_one_line(flexfs(&["mkfs", "--size", "large"]).arg(&image), 2, "MiB");
+    assert_one_line(flexfs(&["mkfs", "--size", "512MB"]).arg(&image), 2, "MiB");
+    assert_one_line(flexfs(&["mkfs"]).arg(&image), 2, "--size");
+    assert_eq!(entries(dir.path()), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn an_existing_file_is_replaced_only_by_force_and_only_in_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    fs::write(&image, "precious").unwrap();
+    assert_one_line(flexfs(&["mkfs", "--size", "16MiB"]).arg(&image), 1, "--force");
+    assert_one_line(flexfs(&["mkfs", "--size", "16385KiB", "--force"]).arg(&image), 1, "multiple");
+    let unsuitable = ["mkfs", "--size", "16MiB", "--force", "--profile", "k9f5608u0m"];
+    assert_one_line(flexfs(&unsuitable).arg(&image), 1, "cannot carry FlexFS");
+    assert_eq!(fs::read_to_string(&image).unwrap(), "precious");
+    flexfs(&["mkfs", "--size", "16MiB", "--force"]).arg(&image).assert().success();
+    flexfs(&["fsck"]).arg(&image).assert().success();
+    assert_eq!(entries(dir.path()), [image]);
+}
+
+#[test]
+fn a_folder_that_does_not_exist_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("nowhere/flash.img");
+    assert_one_line(flexfs(&["mkfs", "--size", "16MiB"]).arg(&image), 1, "nowhere/flash.img: ");
+}
+
+#[test]
+fn a_mount_point_that_is_none_is_refused_before_anything_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let mut onto_file = flexfs(&["mount", "--create", "16MiB"]);
+    assert_one_line(onto_file.arg(&image).arg(&file), 1, "not a directory");
+    assert_one_line(flexfs(&["mount"]).arg(&image).arg(dir.path().join("none")), 1, "no such directory");
+    assert_eq!(entries(dir.path()), [file]);
+}
+
+#[test]
+fn wrong_usage_is_one_line_that_points_to_the_help() {
+    assert_one_line(&mut flexfs(&["info"]), 2, "flexfs info --help");
+    assert_one_line(&mut flexfs(&["fsck"]), 16, "flexfs fsck --help");
+    assert_one_line(&mut flexfs(&["fsck", "--repair", "x.img"]), 16, "--repair");
+    assert_one_line(&mut flexfs(&["mend", "x.img"]), 2, "mend");
+    assert_one_line(&mut flexfs(&["mount", "--mode", "fast", "x.img", "mnt"]), 2, "mlc-only");
+    assert_one_line(&mut flexfs(&["mount", "--cache", "1KiB", "x.img", "mnt"]), 2, "256 KiB");
+    assert_one_line(&mut flexfs(&["mkfs", "--size", "16MiB", "--profile", "paper", "x.img"]), 2, "tlc-3d");
+    assert_one_line(&mut flexfs(&["bench", "everything"]), 2, "small");
+    let long = "l".repeat(33);
+    assert_one_line(&mut flexfs(&["mkfs", "--size", "16MiB", "--label", &long, "x.img"]), 2, "32 bytes");
+}
+
+#[test]
+fn help_teaches_every_command_by_example() {
+    for command in ["mkfs", "mount", "info", "fsck", "bench"] {
+        let output = flexfs(&[command, "--help"]).assert().success().get_output().clone();
+        let help = String::from_utf8(output.stdout).unwrap();
+        assert!(help.contains("Examples:") && help.contains(&format!("  flexfs {command} ")), "{help}");
+        assert!(output.stderr.is_empty());
+    }
+    flexfs(&["--help"]).assert().success();
+    flexfs(&["--version"]).assert().success();
+    flexfs(&[]).assert().code(2);
+}
+
+#[test]
+fn mkfs_and_info_tell_the_same_in_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    let made = json(flexfs(&["mkfs", "--size", "32MiB", "--label", "camera", "--json"]).arg(&image));
+    let info = json(flexfs(&["info", "--json"]).arg(&image));
+    for key in ["profile", "capacity_bytes", "volume_id", "label", "version"] {
+        assert_eq!(made[key], info[key], "{key}");
+    }
+    assert_eq!(info["label"], "camera");
+    assert_eq!(info["profile"], "flexfs-mlc");
+    assert_eq!(info["chip"]["bytes"], 32 << 20);
+    assert_eq!(info["clean"], true);
+    assert_eq!(info["files"], 1);
+    assert!(info["epoch"].is_u64() && info["checkpoints"].is_u64() && info["used_bytes"].is_u64());
+    let blocks = info["blocks"].as_object().unwrap();
+    assert_eq!(blocks.keys().map(String::as_str).collect::<Vec<_>>(), ["bad", "free", "metadata", "native", "slc"]);
+    let counted: u64 = blocks.values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(counted, info["chip"]["blocks"].as_u64().unwrap());
+    let wear = &info["wear"];
+    assert!(wear["min"].as_f64().unwrap() <= wear["mean"].as_f64().unwrap());
+    assert!(wear["mean"].as_f64().unwrap() <= wear["max"].as_f64().unwrap());
+}
+
+#[test]
+fn fsck_tells_its_counts_in_json_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path());
+    let before = fs::read(&image).unwrap();
+    let report = json(flexfs(&["fsck", "--json"]).arg(&image));
+    assert_eq!(report["clean"], true);
+    assert_eq!(report["findings"], Value::Array(Vec::new()));
+    for key in ["files", "directories", "chunks", "index_pages"] {
+        assert!(report[key].is_u64(), "{key}");
+    }
+    flexfs(&["info"]).arg(&image).assert().success();
+    flexfs(&["fsck"]).arg(&image).assert().success();
+    assert!(fs::read(&image).unwrap() == before);
+}
+
+#[test]
+fn every_builtin_chip_that_can_carry_a_volume_is_formatted_and_clean() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in Profile::names() {
+        let profile = Profile::builtin(name).unwrap();
+        if profile.geometry.spare_bytes < 32 {
+            continue;
+        }
+        let image = dir.path().join(name);
+        let size = profile.block_bytes() * 64 * u64::from(profile.geometry.channels);
+        flexfs(&["mkfs", "--profile", name, "--size", &size.to_string()]).arg(&image).assert().success();
+        flexfs(&["fsck"]).arg(&image).assert().success();
+    }
+}
+
+#[test]
+fn a_chip_described_in_a_file_is_used_like_a_builtin_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let profile = Profile { name: "mine".into(), ..Profile::default() };
+    let description = dir.path().join("mine.toml");
+    fs::write(&description, profile.to_toml().unwrap()).unwrap();
+    let image = dir.path().join("flash.img");
+    flexfs(&["mkfs", "--size", "16MiB", "--profile"]).arg(&description).arg(&image).assert().success();
+    assert_eq!(json(flexfs(&["info", "--json"]).arg(&image))["profile"], "mine");
+    fs::write(&description, "name = 7").unwrap();
+    let mut broken = flexfs(&["mkfs", "--size", "16MiB", "--force", "--profile"]);
+    assert_one_line(broken.arg(&description).arg(&image), 2, "mine.toml");
+}
+
+#[test]
+fn a_bench_prints_one_json_object_with_the_figures_asked_for() {
+    let report = json(&mut flexfs(&["bench", "small", "--size", "64MiB", "--json"]));
+    assert_eq!(report["workload"], "small");
+    assert_eq!(report["host_bytes"], 2000 * 4096);
+    for key in ["programs", "reads", "erases", "write_amplification", "flash_s", "worst_op_us", "cpu_s"] {
+        assert!(report[key].is_number(), "{key}");
+    }
+    for key in ["chip", "mode"] {
+        assert!(report[key].is_string(), "{key}");
+    }
+    assert_one_line(&mut flexfs(&["bench", "small", "--size", "1000KiB"]), 1, "multiple");
+}
+
+/// Runs a command that must print one JSON object and nothing else.
+fn json(command: &mut Command) -> Value {
+    let output = command.assert().success().get_output().clone();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}

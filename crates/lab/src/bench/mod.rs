@@ -1,0 +1,192 @@
+//! The workloads that FlexFS is measured with, and the figures they give.
+//!
+//! A workload runs on a fresh emulated chip whose virtual clock is the file system's clock; what it wrote is read back
+//! and compared afterwards, on a copy of the chip. Invariant: counts and flash time depend on the configuration alone,
+//! never on the machine; only `cpu_s` does.
+
+mod capacity;
+mod mount;
+mod volume;
+mod workloads;
+
+use emulator::{EmulatorError, ProfileError};
+use flexfs_core::{Compression, Error, Mode};
+use nand::NandError;
+use serde::Serialize;
+
+/// What to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Workload {
+    /// 1 MiB files until 90 % full, synced each.
+    Seq,
+    /// 2,000 files of 4 KiB, each created, written, synced and closed.
+    Small,
+    /// 2,000 synced overwrites of random aligned 4 KiB pages of an 8 MiB file; only these are counted.
+    Over,
+    /// A chip filled to 75 % natively, then 20,000 such overwrites; only these are counted.
+    Gc,
+    /// Page reads of a mount after `seq`: after an unmount, and after power cuts.
+    Mount,
+    /// 1 MiB files until nothing fits.
+    Capacity,
+}
+
+impl Workload {
+    /// Every workload.
+    pub const ALL: [Workload; 6] =
+        [Workload::Seq, Workload::Small, Workload::Over, Workload::Gc, Workload::Mount, Workload::Capacity];
+
+    /// Its name on a command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::Seq => "seq",
+            Workload::Small => "small",
+            Workload::Over => "over",
+            Workload::Gc => "gc",
+            Workload::Mount => "mount",
+            Workload::Capacity => "capacity",
+        }
+    }
+
+    /// The workload of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|workload| workload.name() == name)
+    }
+
+    /// The size of chip it is meant for.
+    pub fn default_bytes(self) -> u64 {
+        match self {
+            Workload::Gc => 64 << 20,
+            _ => 512 << 20,
+        }
+    }
+}
+
+/// On what to measure it.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// A built-in chip profile.
+    pub profile: String,
+    /// Native bytes of the chip; `None`: what the workload is meant for.
+    pub bytes: Option<u64>,
+    pub mode: Mode,
+    pub compression: Compression,
+    pub cache_bytes: usize,
+    /// Decides the data, the pages overwritten and the chip's chance events.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            profile: emulator::Profile::DEFAULT.into(),
+            bytes: None,
+            mode: Mode::default(),
+            compression: Compression::None,
+            cache_bytes: 4 << 20,
+            seed: 1,
+        }
+    }
+}
+
+/// What was measured. Fields that a workload has nothing to say about are left out of its JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    pub workload: &'static str,
+    pub chip: String,
+    pub chip_bytes: u64,
+    pub mode: &'static str,
+    /// Bytes the workload wrote while it was counted.
+    pub host_bytes: u64,
+    /// Program operations, read operations (those of spare bytes alone included) and erases.
+    pub programs: u64,
+    pub reads: u64,
+    pub erases: u64,
+    /// Bytes programmed for each byte written; 0 where nothing was written.
+    pub write_amplification: f64,
+    /// The sum of the prices of all operations, each by the cell mode and page type it really used.
+    pub flash_s: f64,
+    /// The longest a single call made its caller wait for the chip; an unmount is not among them.
+    pub worst_op_us: f64,
+    /// Processor time of the counted phase, the emulator's included.
+    pub cpu_s: f64,
+    /// `mount`: page reads of a mount after an unmount.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_clean: Option<u64>,
+    /// `mount`: page reads of the worst mount after a power cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_after_cut: Option<u64>,
+    /// `capacity`: what was written in full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
+}
+
+/// What fits on a chip.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Capacity {
+    /// Files of 1 MiB completely written.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Native bytes of the blocks that are good.
+    pub native_bytes: u64,
+    /// `bytes / native_bytes`.
+    pub fraction: f64,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error(transparent)]
+    Chip(#[from] EmulatorError),
+    #[error(transparent)]
+    Nand(#[from] NandError),
+    /// The file system refused what the workload needs.
+    #[error("while {doing}: {source}")]
+    Fs { doing: &'static str, source: Error },
+    /// The chip is too small for the workload.
+    #[error("the workload needs a larger chip: {0}")]
+    TooSmall(String),
+    /// What was read back is not what was written.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// Tells how far a workload has come: done, and in total, in units of its own.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// Runs a workload.
+pub fn run(workload: Workload, config: &Config, progress: Progress) -> Result<Report, BenchError> {
+    match workload {
+        Workload::Seq => workloads::seq(config, progress),
+        Workload::Small => workloads::small(config, progress),
+        Workload::Over => workloads::over(config, progress),
+        Workload::Gc => workloads::gc(config, progress),
+        Workload::Mount => mount::mount(config, progress),
+        Workload::Capacity => capacity::capacity(config, progress),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_workloads() {
+        for workload in Workload::ALL {
+            assert_eq!(Workload::from_name(workload.name()), Some(workload));
+        }
+        assert_eq!(Workload::from_name("fast"), None);
+    }
+
+    #[test]
+    fn an_unknown_chip_or_a_broken_size_is_refused() {
+        let config = |profile: &str, bytes| Config { profile: profile.into(), bytes, ..Config::default() };
+        let refusal = |config| run(Workload::Small, &config, &mut |_, _| {}).unwrap_err().to_string();
+        assert!(refusal(config("flash-9000", None)).contains("flexfs-mlc"));
+        assert!(refusal(config("flexfs-mlc", Some(1000))).contains("multiple"));
+    }
+}

@@ -1,0 +1,196 @@
+//! A volume under measurement: the file system on its chip, the chip's clock as its time, and the longest wait of a
+//! call. Invariant: every call that a workload makes goes through `call`, so none is left out of the longest wait.
+
+use cpu_time::ProcessTime;
+use emulator::{Chip, Profile};
+use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, ROOT_INO, kind};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::{BenchError, Config, Report, Workload};
+use crate::content::mix;
+use crate::crash::{BASE_NS, Emulated};
+
+/// Bytes of the pool that data is cut from.
+const POOL_BYTES: usize = 4 << 20;
+
+/// The longest piece that can be cut from it.
+pub const PIECE_BYTES: usize = 1 << 20;
+
+/// Incompressible bytes, cheap to have: pieces of one random pool, each from another byte offset.
+pub struct Pool(Vec<u8>);
+
+impl Pool {
+    pub fn new(seed: u64) -> Self {
+        let mut bytes = vec![0; POOL_BYTES];
+        ChaCha8Rng::seed_from_u64(seed).fill(&mut bytes[..]);
+        Self(bytes)
+    }
+
+    /// The piece of that number.
+    pub fn piece(&self, number: u64, len: usize) -> &[u8] {
+        let start = (mix(number) % (POOL_BYTES - PIECE_BYTES) as u64) as usize;
+        &self.0[start..start + len]
+    }
+}
+
+/// A mounted volume and the clocks on it.
+pub struct Volume<N: Emulated> {
+    pub fs: Fs<N>,
+    worst_op_ns: u64,
+    cpu: ProcessTime,
+}
+
+/// The chip a configuration asks for.
+pub fn chip(workload: Workload, config: &Config) -> Result<Chip, BenchError> {
+    let bytes = config.bytes.unwrap_or(workload.default_bytes());
+    let profile = Profile::builtin(&config.profile)?.with_capacity(bytes)?;
+    Ok(Chip::new(&profile, config.seed)?)
+}
+
+/// Formats a chip.
+pub fn format<N: Emulated>(chip: &mut N, config: &Config) -> Result<(), BenchError> {
+    let mut volume_id = [0; 16];
+    volume_id[..8].copy_from_slice(&mix(config.seed).to_le_bytes());
+    let now_ns = BASE_NS + chip.emulated().now_ns() as i64;
+    let label = "bench".into();
+    let options = FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, now_ns };
+    Fs::format(chip, &options).map_err(|source| BenchError::Fs { doing: "formatting", source })
+}
+
+impl<N: Emulated> Volume<N> {
+    /// Mounts a chip.
+    pub fn mount(chip: N, config: &Config) -> Result<Self, BenchError> {
+        let options = MountOptions {
+            read_only: false,
+            mode: config.mode,
+            compression: config.compression,
+            cache_bytes: config.cache_bytes,
+            now_ns: BASE_NS + chip.emulated().now_ns() as i64,
+        };
+        let fs = Fs::mount(chip, options).map_err(|(_, source)| BenchError::Fs { doing: "mounting", source })?;
+        Ok(Self { fs, worst_op_ns: 0, cpu: ProcessTime::now() })
+    }
+
+    /// Makes one call and notes how long it waited for the chip.
+    pub fn call<T>(
+        &mut self,
+        doing: &'static str,
+        call: impl FnOnce(&mut Fs<N>, i64) -> Result<T, Error>,
+    ) -> Result<T, BenchError> {
+        let before = self.fs.chip().emulated().now_ns();
+        let result = call(&mut self.fs, BASE_NS + before as i64);
+        self.worst_op_ns = self.worst_op_ns.max(self.fs.chip().emulated().now_ns() - before);
+        result.map_err(|source| BenchError::Fs { doing, source })
+    }
+
+    /// Makes an empty file in the root directory.
+    pub fn create(&mut self, name: &str) -> Result<Attr, BenchError> {
+        let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+        self.call("creating a file", |fs, now_ns| fs.create(ROOT_INO, name.as_bytes(), node, now_ns))
+    }
+
+    /// Writes all of `data`; less is `ENOSPC`.
+    pub fn write(&mut self, ino: Ino, offset: u64, data: &[u8]) -> Result<(), BenchError> {
+        self.call("writing", |fs, now_ns| {
+            let count = fs.write(ino, offset, data, now_ns)?;
+            if count < data.len() { Err(Error::NoSpace) } else { Ok(()) }
+        })
+    }
+
+    pub fn sync(&mut self) -> Result<(), BenchError> {
+        self.call("syncing", |fs, now_ns| fs.sync(now_ns))
+    }
+
+    /// A new file with contents, from its creation to its closing.
+    pub fn store(&mut self, name: &str, data: &[u8]) -> Result<(), BenchError> {
+        let ino = self.create(name)?.ino;
+        self.call("opening a file", |fs, _| fs.open(ino))?;
+        let mut offset = 0;
+        for piece in data.chunks(PIECE_BYTES) {
+            self.write(ino, offset, piece)?;
+            offset += piece.len() as u64;
+        }
+        self.sync()?;
+        self.call("closing a file", |fs, now_ns| fs.release(ino, now_ns))
+    }
+
+    /// Unmounts and gives the chip back, with the figures so far.
+    pub fn unmount(self) -> Result<(N, Figures), BenchError> {
+        let Self { fs, worst_op_ns, cpu } = self;
+        let now_ns = BASE_NS + fs.chip().emulated().now_ns() as i64;
+        let (chip, result) = fs.unmount(now_ns);
+        result.map_err(|source| BenchError::Fs { doing: "unmounting", source })?;
+        Ok((chip, Figures { worst_op_ns, cpu_s: cpu.elapsed().as_secs_f64() }))
+    }
+
+    /// What it knows beyond its chip's counters.
+    pub fn figures(&self) -> Figures {
+        Figures { worst_op_ns: self.worst_op_ns, cpu_s: self.cpu.elapsed().as_secs_f64() }
+    }
+
+    /// Page reads since the chip's counters were reset.
+    pub fn reads(&self) -> u64 {
+        self.fs.chip().emulated().counters().reads.total()
+    }
+
+    /// Compares a stored file with what it should hold.
+    pub fn expect(&mut self, name: &str, data: &[u8], buf: &mut Vec<u8>) -> Result<(), BenchError> {
+        let ino = self.call("looking up a file", |fs, _| fs.lookup(ROOT_INO, name.as_bytes()))?.ino;
+        buf.resize(data.len() + 1, 0);
+        let count = self.call("reading back", |fs, _| fs.read(ino, 0, buf))?;
+        match buf[..count].iter().zip(data).position(|(found, expected)| found != expected) {
+            Some(at) => Err(BenchError::Wrong(format!("{name}: byte {at} is not what was written"))),
+            None if count != data.len() => {
+                Err(BenchError::Wrong(format!("{name}: {count} bytes instead of {}", data.len())))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the volume check itself.
+    pub fn check(&mut self) -> Result<(), BenchError> {
+        let report = self.call("checking", |fs, _| fs.check())?;
+        match report.findings.first() {
+            None => Ok(()),
+            Some(first) => Err(BenchError::Wrong(format!("the check found: {first}"))),
+        }
+    }
+}
+
+/// What a volume knows beyond its chip's counters.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    pub worst_op_ns: u64,
+    pub cpu_s: f64,
+}
+
+/// The report of what a chip has counted.
+pub fn report(workload: Workload, config: &Config, chip: &Chip, figures: Figures, host_bytes: u64) -> Report {
+    let counters = chip.counters();
+    let amplification = if host_bytes == 0 { 0.0 } else { counters.programmed_bytes as f64 / host_bytes as f64 };
+    Report {
+        workload: workload.name(),
+        chip: config.profile.clone(),
+        chip_bytes: chip.profile().capacity_bytes(),
+        mode: config.mode.name(),
+        host_bytes,
+        programs: counters.programs.total(),
+        reads: counters.reads.total(),
+        erases: counters.erases.total(),
+        write_amplification: amplification,
+        flash_s: counters.flash_ns as f64 / 1e9,
+        worst_op_us: figures.worst_op_ns as f64 / 1e3,
+        cpu_s: figures.cpu_s,
+        ..Report::default()
+    }
+}
+
+impl Volume<Chip> {
+    /// Forgets what was counted so far.
+    pub fn start_counting(&mut self) {
+        self.fs.chip_mut().reset_counters();
+        self.worst_op_ns = 0;
+        self.cpu = ProcessTime::now();
+    }
+}

@@ -1,0 +1,81 @@
+//! How a test volume is made: on which chip, with which faults, mounted how. Invariant: one rig and one seed give one
+//! volume, bit for bit.
+
+use emulator::{Chip, FaultConfig, Profile};
+use flexfs_core::{FormatOptions, Fs, MountOptions, kind};
+
+use super::history::History;
+use super::tap::Emulated;
+use super::twin::Twin;
+use crate::content::mix;
+use crate::model::ModelFs;
+use crate::ops::Shape;
+
+/// When a test volume is formatted: in 2023, and a whole number of [`STEP_NS`].
+pub const BASE_NS: i64 = 1_700_000_000_000_000_000;
+
+/// Time between two calls: about a millisecond, a multiple of the 128 µs that a page's tag tells times in, so that
+/// times can be compared exactly.
+pub const STEP_NS: i64 = 1_024_000;
+
+/// Permission bits of a test volume's root.
+const ROOT_MODE: u32 = 0o755;
+
+/// Chip, faults and mount options of a test volume.
+#[derive(Clone, Debug)]
+pub struct Rig {
+    pub profile: Profile,
+    pub faults: FaultConfig,
+    pub options: MountOptions,
+}
+
+impl Rig {
+    /// A built-in kind of chip cut down to `blocks` blocks of `pages_per_block` pages.
+    pub fn small(profile: &str, blocks: u32, pages_per_block: u32, options: MountOptions) -> Result<Self, String> {
+        let mut profile = Profile::builtin(profile).map_err(|error| error.to_string())?;
+        profile.geometry.blocks = blocks;
+        profile.geometry.pages_per_block = pages_per_block;
+        profile.check().map_err(|error| error.to_string())?;
+        Ok(Self { profile, faults: FaultConfig::power_cuts(0), options })
+    }
+
+    /// The chip, its faults switched on.
+    pub fn chip(&self, seed: u64) -> Result<Chip, String> {
+        let mut chip = Chip::new(&self.profile, seed).map_err(|error| error.to_string())?;
+        chip.set_faults(FaultConfig { seed, ..self.faults.clone() });
+        Ok(chip)
+    }
+
+    /// Formats `chip` and mounts it beside an empty model.
+    pub fn format<N: Emulated>(&self, mut chip: N, seed: u64) -> Result<Twin<N>, String> {
+        let mut volume_id = [0; 16];
+        volume_id[..8].copy_from_slice(&mix(seed).to_le_bytes());
+        let format = FormatOptions {
+            volume_id,
+            label: "lab".into(),
+            root_mode: ROOT_MODE,
+            root_uid: 0,
+            root_gid: 0,
+            now_ns: BASE_NS,
+        };
+        Fs::format(&mut chip, &format).map_err(|error| format!("format: {error}"))?;
+        let options = MountOptions { now_ns: BASE_NS, ..self.options.clone() };
+        let mut fs = Fs::mount(chip, options).map_err(|(_, error)| format!("first mount: {error}"))?;
+        let stat = fs.statfs().map_err(|error| format!("statfs: {error}"))?;
+        let model = ModelFs::new(kind::DIR | ROOT_MODE, 0, 0, BASE_NS);
+        Ok(Twin { fs, history: History::new(model, u64::from(stat.chunk_bytes)), now_ns: BASE_NS })
+    }
+
+    /// What random histories look like on this volume: files small enough that many fit, `percent` of the capacity
+    /// in use before writes give way to deletions.
+    pub fn shape<N: Emulated>(&self, twin: &mut Twin<N>, percent: u64, disruptions: usize) -> Result<Shape, String> {
+        let stat = twin.fs.statfs().map_err(|error| format!("statfs: {error}"))?;
+        Ok(Shape {
+            names: 10,
+            chunk_bytes: u64::from(stat.chunk_bytes),
+            file_bytes: stat.capacity_bytes / 3,
+            crowded_bytes: stat.capacity_bytes * percent / 100,
+            disruptions,
+        })
+    }
+}

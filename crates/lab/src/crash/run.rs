@@ -1,0 +1,215 @@
+//! A random history on one volume, with unmounts, remounts and power cuts mixed in, judged at every step.
+//!
+//! Invariant: every volume that is mounted after a cut or an unmount is compared byte for byte with what the history
+//! allows before the next call is made on it.
+
+use emulator::Chip;
+use flexfs_core::{Fs, MountOptions};
+use nand::Cause;
+
+use super::history::History;
+use super::rig::Rig;
+use super::twin::{Outcome, Twin};
+use crate::ops::{Shape, Step, Supply, Words};
+
+/// Steps between two full comparisons where nothing else asks for one.
+const COMPARE_EVERY: usize = 200;
+
+/// Mounts that may be cut before one must succeed: no single armed cut can need more.
+const MOUNT_TRIES: usize = 3;
+
+/// Programs and erases after which a single step is taken for endless.
+const FUSE_OPERATIONS: u64 = 20_000;
+
+/// What a run went through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Calls made on volume and model.
+    pub calls: usize,
+    pub refused: usize,
+    pub no_space: usize,
+    pub remounts: usize,
+    pub cuts: usize,
+    /// Cuts in a mount.
+    pub mount_cuts: usize,
+    /// Programs that moved data, for migration and for collection.
+    pub migrated: u64,
+    pub collected: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.refused += other.refused;
+        self.no_space += other.no_space;
+        self.remounts += other.remounts;
+        self.cuts += other.cuts;
+        self.mount_cuts += other.mount_cuts;
+        self.migrated += other.migrated;
+        self.collected += other.collected;
+    }
+}
+
+/// A run under way.
+pub struct Run {
+    rig: Rig,
+    shape: Shape,
+    twin: Option<Twin<Chip>>,
+    tally: Tally,
+    steps: usize,
+    /// Whether a power cut is part of the history; otherwise the fuse is armed.
+    cut_armed: bool,
+}
+
+impl Run {
+    /// A fresh volume.
+    pub fn new(rig: Rig, seed: u64, crowded_percent: u64, disruptions: usize) -> Result<Self, String> {
+        let chip = rig.chip(seed)?;
+        Self::on(rig, chip, seed, crowded_percent, disruptions)
+    }
+
+    /// A fresh volume on a chip made by the caller.
+    pub fn on(rig: Rig, chip: Chip, seed: u64, crowded_percent: u64, disruptions: usize) -> Result<Self, String> {
+        let mut twin = rig.format(chip, seed)?;
+        let shape = rig.shape(&mut twin, crowded_percent, disruptions)?;
+        Ok(Self { rig, shape, twin: Some(twin), tally: Tally::default(), steps: 0, cut_armed: false })
+    }
+
+    /// Runs `steps` seeded steps on a fresh volume and compares at the end; an error names the step.
+    pub fn seeded(rig: Rig, seed: u64, steps: usize, crowded: u64, disruptions: usize) -> Result<Tally, String> {
+        let mut run = Self::new(rig, seed, crowded, disruptions)?;
+        let mut supply = Supply::new(seed);
+        for _ in 0..steps {
+            run.step(&supply.words())?;
+        }
+        run.finish()
+    }
+
+    /// The chip under the volume, to arm faults on.
+    pub fn chip_mut(&mut self) -> Option<&mut Chip> {
+        self.twin.as_mut().map(|twin| twin.fs.chip_mut())
+    }
+
+    /// The step that these words would be, for people.
+    pub fn peek(&self, words: &Words) -> Option<Step> {
+        self.twin.as_ref().map(|twin| self.shape.draw(words, twin.history.live()))
+    }
+
+    /// Compares the whole volume with the model now.
+    pub fn compare(&mut self) -> Result<(), String> {
+        match &mut self.twin {
+            Some(twin) if twin.fs.chip().is_powered() => twin.compare(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Draws a step and takes it.
+    pub fn step(&mut self, words: &Words) -> Result<(), String> {
+        let Some(mut twin) = self.twin.take() else { return Err("the run has failed".into()) };
+        let step = self.shape.draw(words, twin.history.live());
+        self.steps += 1;
+        let at = self.steps;
+        let within = |error: String| format!("step {at}, {step:?}: {error}");
+        if !self.cut_armed {
+            twin.fs.chip_mut().cut_power_at(FUSE_OPERATIONS);
+        }
+        let outcome = match &step {
+            Step::Call(call) => {
+                self.tally.calls += 1;
+                twin.call(call)
+            }
+            Step::Background(steps) => twin.background(*steps),
+            Step::Remount => {
+                self.tally.remounts += 1;
+                self.twin = Some(self.remount(twin).map_err(within)?);
+                return Ok(());
+            }
+            Step::Cut(operations) => {
+                twin.fs.chip_mut().cut_power_at(*operations);
+                self.cut_armed = true;
+                Ok(Outcome::Done)
+            }
+        };
+        match outcome.map_err(within)? {
+            Outcome::PowerLost => {
+                let Twin { fs, history, now_ns } = twin;
+                twin = self.after_cut(fs.into_chip(), history, now_ns).map_err(within)?;
+            }
+            Outcome::Refused => self.tally.refused += 1,
+            Outcome::NoSpace => self.tally.no_space += 1,
+            Outcome::Done => {}
+        }
+        self.twin = Some(twin);
+        if self.steps.is_multiple_of(COMPARE_EVERY) { self.compare().map_err(within) } else { Ok(()) }
+    }
+
+    /// A last comparison, a last unmount, and one more look.
+    pub fn finish(mut self) -> Result<Tally, String> {
+        let Some(mut twin) = self.twin.take() else { return Err("the run has failed".into()) };
+        self.cut_armed = false;
+        twin.fs.chip_mut().cut_power_at(FUSE_OPERATIONS);
+        twin.compare().map_err(|error| format!("at the end: {error}"))?;
+        let twin = self.remount(twin).map_err(|error| format!("last remount: {error}"))?;
+        let programs = twin.fs.chip().counters().programs;
+        (self.tally.migrated, self.tally.collected) = (programs.cause(Cause::Migration), programs.cause(Cause::Gc));
+        Ok(self.tally)
+    }
+
+    fn remount(&mut self, twin: Twin<Chip>) -> Result<Twin<Chip>, String> {
+        let now_ns = twin.now_ns;
+        let (chip, history) = twin.unmount()?;
+        if !chip.is_powered() {
+            return self.after_cut(chip, history, now_ns);
+        }
+        let mut twin = self.mount(chip, history, now_ns)?;
+        if twin.history.pending().is_empty() {
+            twin.compare()?;
+        } else {
+            twin = Self::settle(twin)?;
+        }
+        Ok(twin)
+    }
+
+    fn after_cut(&mut self, mut chip: Chip, history: History, now_ns: i64) -> Result<Twin<Chip>, String> {
+        self.blow()?;
+        self.tally.cuts += 1;
+        chip.power_on();
+        Self::settle(self.mount(chip, history, now_ns)?)
+    }
+
+    /// Mounts; a cut that is armed may go off in it.
+    fn mount(&mut self, mut chip: Chip, mut history: History, now_ns: i64) -> Result<Twin<Chip>, String> {
+        for _ in 0..MOUNT_TRIES {
+            let options = MountOptions { now_ns, ..self.rig.options.clone() };
+            match Fs::mount(chip, options) {
+                Ok(fs) => {
+                    if history.pending().is_empty() {
+                        history.forget_handles();
+                    }
+                    return Ok(Twin { fs, history, now_ns });
+                }
+                Err((returned, _)) if !returned.is_powered() => {
+                    self.blow()?;
+                    self.tally.mount_cuts += 1;
+                    chip = returned;
+                    chip.power_on();
+                }
+                Err((_, error)) => return Err(format!("mount: {error}")),
+            }
+        }
+        Err("mount: it programs or erases without end".into())
+    }
+
+    /// The power went off: as the history wants, or by the fuse.
+    fn blow(&mut self) -> Result<(), String> {
+        match std::mem::take(&mut self.cut_armed) {
+            true => Ok(()),
+            false => Err(format!("it took {FUSE_OPERATIONS} programs and erases and was not done")),
+        }
+    }
+
+    fn settle(mut twin: Twin<Chip>) -> Result<Twin<Chip>, String> {
+        twin.settle()?;
+        Ok(twin)
+    }
+}

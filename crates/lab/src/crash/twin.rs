@@ -1,0 +1,181 @@
+//! A volume and its history, driven together: every call is made on both and every answer compared.
+//!
+//! Invariant: as long as no method has returned an error, the volume has answered exactly as the model would, or has
+//! been short of space where that is plausible.
+
+use flexfs_core::{Error, Fs, MountOptions};
+use nand::Nand;
+
+use super::history::History;
+use super::rig::STEP_NS;
+use super::tap::Emulated;
+use crate::model::{ModelFs, Refused, errno};
+use crate::ops::{Call, Reply, call_fs, observe};
+
+/// `ENOSPC` is wrong while the volume itself says this much more than the call needs is free.
+const SPACE_SLACK_BYTES: u64 = 128 << 10;
+
+/// How a call ended that both ends agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// Both refused.
+    Refused,
+    /// The volume was full.
+    NoSpace,
+    /// The power went off.
+    PowerLost,
+}
+
+/// A mounted volume beside its model.
+pub struct Twin<N: Nand> {
+    pub fs: Fs<N>,
+    pub history: History,
+    pub now_ns: i64,
+}
+
+impl<N: Emulated> Twin<N> {
+    /// Mounts a volume that holds what `history` says.
+    pub fn mount(chip: N, options: &MountOptions, history: History, now_ns: i64) -> Result<Self, String> {
+        let options = MountOptions { now_ns, ..options.clone() };
+        let fs = Fs::mount(chip, options).map_err(|(_, error)| format!("mount: {error}"))?;
+        Ok(Self { fs, history, now_ns })
+    }
+
+    /// Makes a call on both and compares.
+    pub fn call(&mut self, call: &Call) -> Result<Outcome, String> {
+        self.now_ns += STEP_NS;
+        match call_fs(&mut self.fs, call, self.now_ns) {
+            Ok(Reply::Count(count)) if count < call.adds_bytes() as usize && self.power_is_off() => {
+                self.cut_short(call)
+            }
+            Err(_) if self.power_is_off() => self.cut_short(call),
+            Ok(reply) => self.accepted(call, reply),
+            Err(Error::NoSpace) => self.out_of_space(call).map(|()| Outcome::NoSpace),
+            Err(error) => match self.history.apply(call, flexfs_core::Ino::MAX, self.now_ns) {
+                Err(Refused(errnos)) if errnos.contains(&error.errno()) => Ok(Outcome::Refused),
+                expected => Err(format!("{call:?}: volume says {error} ({}), model {expected:?}", error.errno())),
+            },
+        }
+    }
+
+    /// Takes up to `steps` background steps, as a timer would while nothing else happens.
+    pub fn background(&mut self, steps: usize) -> Result<Outcome, String> {
+        for _ in 0..steps {
+            self.now_ns += STEP_NS;
+            match self.fs.background(self.now_ns) {
+                Ok(Some(next)) => self.now_ns = self.now_ns.max(next / STEP_NS * STEP_NS),
+                Ok(None) => break,
+                Err(_) if self.power_is_off() => return Ok(Outcome::PowerLost),
+                Err(Error::NoSpace) => return Ok(Outcome::NoSpace),
+                Err(error) => return Err(format!("background: {error}")),
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Compares the whole volume with the model, and lets it check itself.
+    pub fn compare(&mut self) -> Result<(), String> {
+        let observed = observe(&mut self.fs)?;
+        if observed.digest() != self.history.live().digest() {
+            let lines = observed.differences(self.history.live());
+            return Err(format!("the volume differs from the model:\n  {}", lines.join("\n  ")));
+        }
+        let lines = self.history.live().time_differences(&observed);
+        if !lines.is_empty() {
+            return Err(format!("times differ, model against volume:\n  {}", lines.join("\n  ")));
+        }
+        self.check()
+    }
+
+    /// Lets the volume check itself.
+    pub fn check(&mut self) -> Result<(), String> {
+        let report = self.fs.check().map_err(|error| format!("check: {error}"))?;
+        if report.findings.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("check found:\n  {}", report.findings.join("\n  ")))
+        }
+    }
+
+    /// Unmounts. What stands on the chip then is the live state, or, where the power or the space went, some prefix.
+    pub fn unmount(self) -> Result<(N, History), String> {
+        let Self { fs, mut history, now_ns } = self;
+        let (chip, result) = fs.unmount(now_ns + STEP_NS);
+        match result {
+            Ok(()) => history.synced(),
+            Err(Error::NoSpace) => {}
+            Err(_) if !chip.emulated().is_powered() => {}
+            Err(error) => return Err(format!("unmount: {error}")),
+        }
+        Ok((chip, history))
+    }
+
+    /// Settles the history by what a volume shows that was mounted after a cut; returns the prefix length.
+    pub fn settle(&mut self) -> Result<usize, String> {
+        let observed: ModelFs = observe(&mut self.fs)?;
+        let length = self.history.settle(&observed)?;
+        self.check()?;
+        Ok(length)
+    }
+
+    /// Whether a failure needs no other explanation.
+    fn power_is_off(&self) -> bool {
+        !self.fs.chip().emulated().is_powered()
+    }
+
+    /// The power went off in a call, which may have happened, in part or not at all.
+    fn cut_short(&mut self, call: &Call) -> Result<Outcome, String> {
+        self.history.interrupted(call, self.now_ns);
+        Ok(Outcome::PowerLost)
+    }
+
+    fn accepted(&mut self, call: &Call, reply: Reply) -> Result<Outcome, String> {
+        let (call, reply) = match (call, reply) {
+            (&Call::Write { ino, offset, len, fill }, Reply::Count(count)) if count < len => {
+                if count == 0 {
+                    return Err(format!("{call:?}: wrote nothing and gave no error"));
+                }
+                self.out_of_space(call)?;
+                (&Call::Write { ino, offset, len: count, fill }, Reply::Count(count))
+            }
+            other => other,
+        };
+        let made = match call {
+            Call::Create { .. } | Call::Symlink { .. } => reply.made().unwrap_or_default(),
+            _ => 0,
+        };
+        if self.history.live().node(made).is_some() {
+            return Err(format!("{call:?}: made inode {made}, which exists"));
+        }
+        let expected = self.history.apply(call, made, self.now_ns);
+        if expected != Ok(reply.clone()) {
+            return Err(format!("{call:?}: volume answers {}, model {}", brief(&Ok(reply)), brief(&expected)));
+        }
+        if *call == Call::Sync {
+            self.history.synced();
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Whether it is plausible that a call found no space.
+    fn out_of_space(&mut self, call: &Call) -> Result<(), String> {
+        if call.frees() {
+            return Err(format!("{call:?}: gives space back but failed with ENOSPC"));
+        }
+        let stat = self.fs.statfs().map_err(|error| format!("statfs: {error}"))?;
+        if stat.free_bytes > call.adds_bytes() + SPACE_SLACK_BYTES {
+            let stored = self.history.live().stored_bytes();
+            return Err(format!("{call:?}: errno {} with {stored} bytes stored and {stat:?}", errno::NOSPC));
+        }
+        Ok(())
+    }
+}
+
+/// An answer for people: long bytes are cut.
+fn brief(answer: &Result<Reply, Refused>) -> String {
+    match answer {
+        Ok(Reply::Bytes(bytes)) => format!("{} bytes {:02x?}…", bytes.len(), &bytes[..bytes.len().min(16)]),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,131 @@
+//! The inode half of the model: bytes, attributes, extended attributes. Invariant: only regular files have bytes
+//! and a size that can be set; a size past what any file system carries is refused.
+
+use flexfs_core::{Ino, SetAttr, kind};
+
+use super::node::Body;
+use super::{Answer, ModelFs, Refused, errno, refuse};
+use crate::ops::{Call, Reply};
+
+/// No file system carries a file this large; the generator stays far below or far above.
+const TOO_LARGE: u64 = 1 << 62;
+
+impl ModelFs {
+    /// Calls on one inode that is known to exist.
+    pub(super) fn apply_to_inode(&mut self, call: &Call, now_ns: i64) -> Answer<Reply> {
+        match call {
+            Call::Getattr { ino } => self.seen(*ino),
+            Call::Setattr { ino, changes } => self.setattr(*ino, *changes, now_ns),
+            Call::Readlink { ino } => match self.nodes.get(ino).map(|node| &node.body) {
+                Some(Body::Symlink(target)) => Ok(Reply::Bytes(target.clone())),
+                _ => refuse(errno::INVAL),
+            },
+            Call::Read { ino, offset, len } => {
+                self.expect_file(*ino)?;
+                let Some(Body::File(bytes)) = self.nodes.get(ino).map(|node| &node.body) else {
+                    return refuse(errno::INVAL);
+                };
+                Ok(Reply::Bytes(bytes.read(*offset, *len)))
+            }
+            Call::Write { ino, offset, len, fill } => {
+                self.expect_file(*ino)?;
+                if offset.checked_add(*len as u64).is_none_or(|end| end > TOO_LARGE) {
+                    return Err(Refused(vec![errno::FBIG, errno::INVAL]));
+                }
+                self.edit_file(*ino, now_ns, *len > 0, |bytes| bytes.write(*offset, &fill.bytes(*len)));
+                Ok(Reply::Count(*len))
+            }
+            Call::Punch { ino, offset, len } => {
+                self.expect_file(*ino)?;
+                self.edit_file(*ino, now_ns, true, |bytes| bytes.punch(*offset, *len));
+                Ok(Reply::Done)
+            }
+            _ => self.apply_to_xattrs(call),
+        }
+    }
+
+    pub(super) fn release(&mut self, ino: Ino) -> Answer<Reply> {
+        self.edit(ino, |node| node.open = node.open.saturating_sub(1));
+        Ok(Reply::Done)
+    }
+
+    fn expect_file(&self, ino: Ino) -> Answer<()> {
+        match self.nodes.get(&ino).map(|node| &node.body) {
+            Some(Body::File(_)) => Ok(()),
+            Some(Body::Dir { .. }) => refuse(errno::ISDIR),
+            _ => refuse(errno::INVAL),
+        }
+    }
+
+    fn edit_file(
+        &mut self,
+        ino: Ino,
+        now_ns: i64,
+        touches: bool,
+        change: impl FnOnce(&mut super::sparse::SparseBytes),
+    ) {
+        self.edit(ino, |node| {
+            if let Body::File(bytes) = &mut node.body {
+                change(bytes);
+            }
+            if touches {
+                node.mtime_ns = now_ns;
+            }
+        });
+    }
+
+    fn setattr(&mut self, ino: Ino, changes: SetAttr, now_ns: i64) -> Answer<Reply> {
+        if let Some(size) = changes.size {
+            self.expect_file(ino)?;
+            if size > TOO_LARGE {
+                return Err(Refused(vec![errno::FBIG, errno::INVAL]));
+            }
+            self.edit_file(ino, now_ns, true, |bytes| bytes.resize(size));
+        }
+        self.edit(ino, |node| {
+            if let Some(mode) = changes.mode {
+                node.mode = node.mode & kind::MASK | mode & !kind::MASK;
+            }
+            node.uid = changes.uid.unwrap_or(node.uid);
+            node.gid = changes.gid.unwrap_or(node.gid);
+            node.mtime_ns = changes.mtime_ns.unwrap_or(node.mtime_ns);
+        });
+        self.seen(ino)
+    }
+
+    fn apply_to_xattrs(&mut self, call: &Call) -> Answer<Reply> {
+        match call {
+            Call::Getxattr { ino, name } => {
+                let value = self.nodes.get(ino).and_then(|node| node.xattrs.get(&**name));
+                value.map(|value| Reply::Bytes(value.clone())).ok_or(Refused(vec![errno::NODATA]))
+            }
+            Call::Listxattr { ino } => {
+                let names = self.nodes.get(ino).map(|node| node.xattrs.keys().cloned().collect());
+                Ok(Reply::Names(names.unwrap_or_default()))
+            }
+            Call::Setxattr { ino, name, value, create, replace } => {
+                let exists = self.nodes.get(ino).is_some_and(|node| node.xattrs.contains_key(&**name));
+                if *create && exists {
+                    return refuse(errno::EXIST);
+                }
+                if *replace && !exists {
+                    return refuse(errno::NODATA);
+                }
+                self.edit(*ino, |node| {
+                    node.xattrs.insert(name.to_vec(), value.to_vec());
+                });
+                Ok(Reply::Done)
+            }
+            Call::Removexattr { ino, name } => {
+                if !self.nodes.get(ino).is_some_and(|node| node.xattrs.contains_key(&**name)) {
+                    return refuse(errno::NODATA);
+                }
+                self.edit(*ino, |node| {
+                    node.xattrs.remove(&**name);
+                });
+                Ok(Reply::Done)
+            }
+            other => unreachable!("{other:?} is no call on an inode"),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A failing medium: programs and erases that fail cost no data, damaged pages give `EIO` for what they held and for
+//! nothing else, and wrong bytes are never returned.
+
+use emulator::{Chip, Corruption, FaultConfig};
+use flexfs_core::{Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, kind};
+use lab::content::{Fill, Texture, mix};
+use lab::crash::{Rig, Run};
+use lab::ops::Supply;
+use nand::Nand;
+
+const STEPS: usize = 6_000;
+const FAIL_A_PROGRAM_EVERY: usize = 400;
+const FAIL_AN_ERASE_EVERY: usize = 700;
+
+fn rig(mode: Mode) -> Rig {
+    let options = MountOptions { mode, cache_bytes: 128 << 10, ..MountOptions::default() };
+    Rig::small("flexfs-mlc", 96, 16, options).unwrap()
+}
+
+/// A random history on a chip whose programs and erases fail now and then; returns how many did.
+fn failing_history(rig: Rig, seed: u64, disruptions: usize) -> (u64, u64) {
+    let mut run = Run::new(rig, seed, 60, disruptions).unwrap();
+    let mut supply = Supply::new(seed);
+    let mut failures = (0, 0);
+    for step in 1..=STEPS {
+        let soon = supply.below(20);
+        if let Some(chip) = run.chip_mut() {
+            if step.is_multiple_of(FAIL_A_PROGRAM_EVERY) {
+                chip.fail_program_at(soon);
+            }
+            if step.is_multiple_of(FAIL_AN_ERASE_EVERY) {
+                chip.fail_erase_at(soon / 4);
+            }
+            failures = (chip.counters().program_failures, chip.counters().erase_failures);
+        }
+        run.step(&supply.words()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+    run.finish().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    assert!(failures.0 >= 5 && failures.1 >= 2, "too few failures to prove anything: {failures:?}");
+    failures
+}
+
+#[test]
+fn failing_programs_and_erases_lose_nothing() {
+    for (seed, mode) in [(1, Mode::Baseline), (2, Mode::NativeOnly), (3, Mode::Baseline)] {
+        let mut rig = rig(mode);
+        rig.faults = FaultConfig { fail_at_once: seed == 3, ..FaultConfig::default() };
+        println!("seed {seed}: {:?} programs and erases failed", failing_history(rig, seed, 0));
+    }
+}
+
+#[test]
+fn failing_blocks_and_power_cuts_together_lose_nothing() {
+    println!("{:?} programs and erases failed", failing_history(rig(Mode::Baseline), 4, 10));
+}
+
+#[test]
+fn correctable_bit_errors_and_factory_bad_blocks_change_nothing() {
+    let mut rig = rig(Mode::Baseline);
+    rig.faults = FaultConfig { bit_errors: true, ..FaultConfig::power_cuts(5) };
+    let mut chip = rig.chip(5).unwrap();
+    let bad = chip.scatter_bad_blocks(0.05).unwrap();
+    assert!(!bad.is_empty());
+    let mut run = Run::on(rig, chip, 5, 70, 5).unwrap();
+    let mut supply = Supply::new(5);
+    for _ in 0..STEPS {
+        run.step(&supply.words()).unwrap();
+    }
+    run.finish().unwrap();
+}
+
+const FILES: u64 = 12;
+const CHUNKS: u64 = 9;
+const CHUNK_BYTES: usize = 4096;
+
+fn contents(file: u64) -> Vec<u8> {
+    Fill { seed: mix(file), start: 0, texture: Texture::Noise }.bytes(CHUNKS as usize * CHUNK_BYTES)
+}
+
+/// An unmounted chip that holds a few files.
+fn filled_chip(mode: Mode) -> (Rig, Chip) {
+    let rig = rig(mode);
+    let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
+    let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+    for file in 0..FILES {
+        let ino = fs.create(ROOT_INO, format!("file{file}").as_bytes(), node, 1).unwrap().ino;
+        fs.write(ino, 0, &contents(file), 1).unwrap();
+        fs.sync(1).unwrap();
+    }
+    let (chip, result) = fs.unmount(1);
+    result.unwrap();
+    (rig, chip)
+}
+
+/// What reading everything back gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Readable {
+    chunks: u64,
+    lost_chunks: u64,
+    lost_files: u64,
+}
+
+/// Reads every chunk; wrong bytes, or an error other than `EIO`, panic.
+fn read_all(fs: &mut Fs<Chip>) -> Readable {
+    let mut readable = Readable::default();
+    for file in 0..FILES {
+        let ino: Ino = match fs.lookup(ROOT_INO, format!("file{file}").as_bytes()) {
+            Ok(attr) => attr.ino,
+            Err(error) => {
+                assert_eq!(error.errno(), 5, "file {file}: {error}");
+                readable.lost_files += 1;
+                continue;
+            }
+        };
+        let expected = contents(file);
+        for (index, chunk) in expected.chunks(CHUNK_BYTES).enumerate() {
+            let mut buf = [0; CHUNK_BYTES];
+            match fs.read(ino, (index * CHUNK_BYTES) as u64, &mut buf) {
+                Ok(count) => {
+                    assert!(count == CHUNK_BYTES && buf == *chunk, "file {file} chunk {index}: wrong bytes returned");
+                    readable.chunks += 1;
+                }
+                Err(error) => {
+                    assert_eq!(error.errno(), 5, "file {file} chunk {index}: {error}");
+                    readable.lost_chunks += 1;
+                }
+            }
+        }
+    }
+    readable
+}
+
+fn mount(chip: Chip, rig: &Rig) -> Result<Fs<Chip>, Error> {
+    Fs::mount(chip, rig.options.clone()).map_err(|(_, error)| error)
+}
+
+/// Damages each programmed page in turn, each on a copy of its own, and counts what was lost by it.
+fn damage_each_page(mode: Mode, corruption: Corruption) -> Vec<Readable> {
+    let (rig, chip) = filled_chip(mode);
+    let mut losses = Vec::new();
+    for block in 0..chip.geometry().blocks {
+        let Some(cells) = chip.block_mode(block) else { continue };
+        for unit in 0..chip.next_unit(block) {
+            for page in chip.layout(cells).unit_pages(unit).to_vec() {
+                let mut copy = chip.snapshot();
+                copy.corrupt_page(block, page, corruption).unwrap();
+                let mut fs = mount(copy, &rig).unwrap_or_else(|e| panic!("block {block} page {page}: mount: {e}"));
+                losses.push(read_all(&mut fs));
+            }
+        }
+    }
+    losses
+}
+
+#[test]
+fn a_damaged_page_gives_eio_for_what_it_held_and_wrong_bytes_never() {
+    for (mode, corruption) in [
+        (Mode::Baseline, Corruption::FlipBits(3)),
+        (Mode::Baseline, Corruption::FlipSpareBits(2)),
+        (Mode::NativeOnly, Corruption::Uncorrectable),
+        (Mode::NativeOnly, Corruption::FlipBits(700)),
+    ] {
+        let losses = damage_each_page(mode, corruption);
+        let none = losses.iter().filter(|loss| loss.lost_chunks + loss.lost_files == 0).count();
+        let one = losses.iter().filter(|loss| (loss.lost_chunks, loss.lost_files) == (1, 0)).count();
+        let more = losses.len() - none - one;
+        println!("{mode:?} {corruption:?}: {} pages: {none} cost nothing, {one} a chunk, {more} more", losses.len());
+        if !matches!(corruption, Corruption::FlipSpareBits(_)) {
+            assert!(one as u64 >= FILES * CHUNKS, "data pages: {one} cost one chunk");
+        }
+        assert!(more * 10 < losses.len(), "too much is lost with one page");
+    }
+}
+
+#[test]
+fn damage_under_a_mounted_volume_is_told_and_counted() {
+    let (rig, chip) = filled_chip(Mode::Baseline);
+    let mut fs = mount(chip, &rig).unwrap();
+    let blocks = fs.chip().geometry().blocks;
+    for block in 0..blocks {
+        for page in 0..fs.chip().geometry().pages_per_block {
+            if !fs.chip().is_erased(block, page) {
+                fs.chip_mut().corrupt_page(block, page, Corruption::FlipBits(1)).unwrap();
+            }
+        }
+    }
+    let readable = read_all(&mut fs);
+    assert!(readable.lost_chunks + readable.lost_files > 0, "{readable:?}");
+    assert!(fs.info().unwrap().corrupt_reads > 0);
+}
+
+#[test]
+fn a_chip_with_many_damaged_pages_never_makes_it_panic() {
+    let (rig, chip) = filled_chip(Mode::Baseline);
+    let mut mounted = 0;
+    for seed in 0..300u64 {
+        let mut copy = chip.snapshot();
+        for number in 0..1 + mix(seed) % 60 {
+            let at = mix(seed << 16 | number);
+            let (block, page) = (at as u32 % copy.geometry().blocks, (at >> 32) as u32 % 16);
+            let corruption = [Corruption::FlipBits(1), Corruption::Uncorrectable, Corruption::FlipBits(9000)];
+            copy.corrupt_page(block, page, corruption[(at >> 60) as usize % 3]).unwrap();
+        }
+        if let Ok(mut fs) = mount(copy, &rig) {
+            mounted += 1;
+            read_all(&mut fs);
+            let _found = fs.check();
+        }
+    }
+    println!("{mounted} of 300 badly damaged volumes still mounted");
+    assert!(mounted > 0);
+}
