@@ -64,10 +64,11 @@ impl<N: Nand> Flash<N> {
             let unit_slots = self.shape.mode(id.mode()).unit_slots;
             let tag = Tag { erases: self.blocks.get(block).entry.erases, ..tag };
             let raw = tag.encode(self.seed, data);
+            let group_seq = if content_seq == u64::MAX { u64::MAX } else { self.ended_seq };
             let head = self.head_mut(id);
             head.tags.resize(index as usize, BLANK);
             head.tags.push(raw);
-            head.gather(content_seq, copy_no);
+            head.gather(content_seq, group_seq, copy_no);
             head.cause = cause;
             let slot = self.shape.slot(block, index);
             if unit_slots == 1 {
@@ -148,7 +149,7 @@ impl<N: Nand> Flash<N> {
             let head = self.head_mut(id);
             head.tags.resize(index as usize, BLANK);
             head.tags.push(raw);
-            head.gather(gathering.content_seq, gathering.copy_no);
+            head.gather(gathering.content_seq, gathering.group_seq, gathering.copy_no);
             self.gather(id, bytes, &raw);
             let to = self.shape.slot(block, index);
             self.moved.push(Moved { tag, from: from + part as u64, to });
@@ -345,8 +346,9 @@ impl<N: Nand> Flash<N> {
     pub fn reopen(&mut self, id: HeadId, block: u32, unit: u32) {
         let shape = self.shape.mode(id.mode());
         let exposed = (0..unit.min(shape.units)).filter(|&earlier| shape.threat(earlier) >= unit);
-        let exposed =
-            exposed.map(|unit| Exposed { unit, content_seq: u64::MAX, copy_no: u64::MAX, keep: true }).collect();
+        let exposed = exposed
+            .map(|unit| Exposed { unit, content_seq: u64::MAX, copy_no: u64::MAX, group_seq: u64::MAX, keep: true })
+            .collect();
         let head = self.head_mut(id);
         head.start(block);
         head.unit = unit;

@@ -39,7 +39,7 @@ impl Block {
 pub struct Horizon {
     /// Sequence number the last durable checkpoint starts the log at.
     pub checkpoint_seq: u64,
-    /// Everything below is durable and in complete groups.
+    /// Everything below is durable, in complete groups, and out of reach of a torn program.
     pub committed_seq: u64,
     /// Every copy up to this number stands on a completed word line.
     pub safe_copy: u64,
@@ -50,6 +50,8 @@ pub struct BlockTable {
     blocks: Vec<Block>,
     /// Live bytes in the log.
     pub live_bytes: u64,
+    /// Bad blocks.
+    pub bad: u32,
     /// Whether to note which blocks are emptied.
     pub watch: bool,
     /// Blocks whose last live bytes went while watched.
@@ -60,15 +62,16 @@ impl BlockTable {
     /// The table of these entries.
     pub fn new(entries: Vec<BlockEntry>) -> Self {
         let blocks = entries.into_iter().map(|entry| Block { entry, ..Block::default() }).collect();
-        let mut table = Self { blocks, live_bytes: 0, watch: false, emptied: Vec::new() };
+        let mut table = Self { blocks, live_bytes: 0, bad: 0, watch: false, emptied: Vec::new() };
         table.recount();
         table
     }
 
-    /// Adds up the live bytes of the log once more, after blocks changed their use.
+    /// Adds up the live bytes of the log and the bad blocks once more, after blocks changed their use.
     pub fn recount(&mut self) {
         let log = self.blocks.iter().filter(|block| block.entry.used_as == Use::Log);
         self.live_bytes = log.map(|block| u64::from(block.entry.live_bytes)).sum();
+        self.bad = self.blocks.iter().filter(|block| block.entry.used_as == Use::Bad).count() as u32;
     }
 
     /// Number of blocks.

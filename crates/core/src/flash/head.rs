@@ -48,6 +48,8 @@ pub struct Exposed {
     pub unit: u32,
     /// Least sequence number of an original in it; `u64::MAX` if it has none.
     pub content_seq: u64,
+    /// Where the group of that original began: if it is lost, nothing from there on counts.
+    pub group_seq: u64,
     /// Least number of a copy in it; `u64::MAX` if it has none.
     pub copy_no: u64,
     /// Its partners will be skipped whatever it holds.
@@ -56,7 +58,7 @@ pub struct Exposed {
 
 impl Exposed {
     fn none(unit: u32) -> Self {
-        Self { unit, content_seq: u64::MAX, copy_no: u64::MAX, keep: false }
+        Self { unit, content_seq: u64::MAX, group_seq: u64::MAX, copy_no: u64::MAX, keep: false }
     }
 }
 
@@ -109,8 +111,9 @@ impl Head {
     }
 
     /// Records what a slot of the gathered unit holds.
-    pub fn gather(&mut self, content_seq: u64, copy_no: u64) {
+    pub fn gather(&mut self, content_seq: u64, group_seq: u64, copy_no: u64) {
         self.gathering.content_seq = self.gathering.content_seq.min(content_seq);
+        self.gathering.group_seq = self.gathering.group_seq.min(group_seq);
         self.gathering.copy_no = self.gathering.copy_no.min(copy_no);
     }
 
@@ -137,6 +140,13 @@ impl Head {
     pub fn oldest_exposed_copy(&self) -> u64 {
         let exposed = self.exposed.iter().filter(|exposed| !exposed.keep).map(|exposed| exposed.copy_no);
         exposed.chain((self.filled > 0).then_some(self.gathering.copy_no)).min().unwrap_or(u64::MAX)
+    }
+
+    /// Where the oldest group begins that a torn program could still take from: originals from `promised_seq` on are
+    /// not protected by skipping. `u64::MAX` for none.
+    pub fn oldest_exposed_group(&self, promised_seq: u64) -> u64 {
+        let at_risk = self.exposed.iter().filter(|exposed| !exposed.keep && exposed.content_seq != u64::MAX);
+        at_risk.filter(|e| e.content_seq >= promised_seq).map(|e| e.group_seq).min().unwrap_or(u64::MAX)
     }
 
     /// Content slots of the block that are still free.

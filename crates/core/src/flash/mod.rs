@@ -120,9 +120,10 @@ impl<N: Nand> Flash<N> {
     /// How far the log has got.
     pub fn horizon(&self) -> Horizon {
         let oldest = HeadId::ALL.iter().map(|&id| self.head(id).oldest_exposed_copy()).min().unwrap_or(u64::MAX);
+        let groups = HeadId::ALL.iter().map(|&id| self.head(id).oldest_exposed_group(self.promised_seq));
         Horizon {
             checkpoint_seq: self.checkpoint_seq,
-            committed_seq: self.committed_seq,
+            committed_seq: groups.min().unwrap_or(u64::MAX).min(self.committed_seq),
             safe_copy: self.copies.min(oldest.saturating_sub(1)),
         }
     }
@@ -324,6 +325,7 @@ impl<N: Nand> Flash<N> {
             found.entry = BlockEntry { used_as: Use::Bad, erases, ..BlockEntry::default() };
             found.open = false;
         }
+        self.blocks.recount();
         Ok(self.nand.mark_bad(block)?)
     }
 

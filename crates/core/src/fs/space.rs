@@ -32,7 +32,7 @@ impl<N: Nand> Fs<N> {
     /// the new one beside the old), the heads' and the reserve, less what stays unused in full ones.
     pub(crate) fn capacity_bytes(&self) -> u64 {
         let shape = &self.flash.shape;
-        let bad = self.flash.blocks.iter().filter(|(_, block)| block.entry.used_as == Use::Bad).count() as u64;
+        let bad = u64::from(self.flash.blocks.bad);
         let index_blocks = (self.index.tree.pages * 2).div_ceil(u64::from(shape.slc.content_slots())) + 1;
         let fixed = bad + ANCHORS + index_blocks.max(2) + HEADS + RESERVE;
         let blocks = u64::from(self.flash.blocks.len()).saturating_sub(fixed);
