@@ -79,19 +79,17 @@ impl History {
     }
 
     /// Finds the prefix that a recovered volume shows (the longest, where several look alike), makes it the live and
-    /// durable state and returns its length; on failure says how the volume differs from the nearest prefix.
-    pub fn settle(&mut self, observed: &ModelFs) -> Result<usize, String> {
+    /// durable state and returns its length; `None` where it shows none.
+    pub fn settle(&mut self, observed: &ModelFs) -> Option<usize> {
         let digests = self.digests(observed);
-        let Some(length) = digests.iter().rposition(|&digest| digest == observed.digest()) else {
-            return Err(self.explain(observed));
-        };
+        let length = digests.iter().rposition(|&digest| digest == observed.digest())?;
         let mut state = self.prefix(length, observed);
         state.forget_handles();
         state.adopt_times(observed);
         self.pending.clear();
         self.live = state.clone();
         self.durable = state;
-        Ok(length)
+        Some(length)
     }
 
     /// The digest of every allowed state, from nothing to everything pending.
@@ -111,7 +109,8 @@ impl History {
         state
     }
 
-    fn explain(&self, observed: &ModelFs) -> String {
+    /// How a volume that shows no allowed state differs from the nearest one.
+    pub fn explain(&self, observed: &ModelFs) -> String {
         let mut best: Option<(usize, Vec<String>)> = None;
         for length in 0..=self.pending.len() {
             let lines = observed.differences(&self.prefix(length, observed));
@@ -182,12 +181,13 @@ mod tests {
 
         let mut first_two = synced.clone();
         first_two.apply(&write(2, 0, 2 * 4096), 0, 2).unwrap();
-        assert_eq!(history.clone().settle(&first_two), Ok(2));
+        assert_eq!(history.clone().settle(&first_two), Some(2));
 
         let mut second_only = synced;
         let Call::Write { fill, .. } = write(2, 0, 1) else { unreachable!() };
         second_only.apply(&Call::Write { ino: 2, offset: 4096, len: 4096, fill: fill.skip(4096) }, 0, 2).unwrap();
-        let complaint = history.settle(&second_only).unwrap_err();
+        assert_eq!(history.settle(&second_only), None);
+        let complaint = history.explain(&second_only);
         assert!(complaint.contains("bytes differ from offset 0"), "{complaint}");
     }
 
@@ -198,7 +198,8 @@ mod tests {
         history.synced();
         history.apply(&create("b"), 3, 2).unwrap();
         let empty = ModelFs::new(kind::DIR | 0o755, 0, 0, 0);
-        assert!(history.settle(&empty).unwrap_err().contains("only there"));
+        assert_eq!(history.settle(&empty), None);
+        assert!(history.explain(&empty).contains("only there"));
     }
 
     #[test]
@@ -206,9 +207,9 @@ mod tests {
         let mut history = history();
         history.interrupted(&create("a"), 1);
         let mut with = ModelFs::new(kind::DIR | 0o755, 0, 0, 0);
-        assert_eq!(history.clone().settle(&with), Ok(0));
+        assert_eq!(history.clone().settle(&with), Some(0));
         with.apply(&create("a"), 77, 1).unwrap();
-        assert_eq!(history.settle(&with), Ok(1));
+        assert_eq!(history.settle(&with), Some(1));
         assert!(history.live().node(77).is_some());
     }
 
@@ -220,7 +221,7 @@ mod tests {
         history.apply(&Call::Unlink { parent: ROOT_INO, name: "a".into() }, 0, 2).unwrap();
         history.apply(&write(2, 0, 10), 0, 3).unwrap();
         history.synced();
-        assert_eq!(history.settle(&ModelFs::new(kind::DIR | 0o755, 0, 0, 0)), Ok(0));
+        assert_eq!(history.settle(&ModelFs::new(kind::DIR | 0o755, 0, 0, 0)), Some(0));
         assert!(history.live().node(2).is_none());
     }
 }

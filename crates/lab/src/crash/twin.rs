@@ -9,8 +9,8 @@ use nand::Nand;
 use super::history::History;
 use super::rig::STEP_NS;
 use super::tap::Emulated;
-use crate::model::{ModelFs, Refused, errno};
-use crate::ops::{Call, Reply, call_fs, observe};
+use crate::model::{Refused, errno};
+use crate::ops::{Call, Reply, call_fs, glimpse, observe};
 
 /// `ENOSPC` is wrong while the volume itself says this much more than the call needs is free.
 const SPACE_SLACK_BYTES: u64 = 128 << 10;
@@ -76,8 +76,9 @@ impl<N: Emulated> Twin<N> {
 
     /// Compares the whole volume with the model, and lets it check itself.
     pub fn compare(&mut self) -> Result<(), String> {
-        let observed = observe(&mut self.fs)?;
+        let observed = glimpse(&mut self.fs)?;
         if observed.digest() != self.history.live().digest() {
+            let observed = observe(&mut self.fs)?;
             let lines = observed.differences(self.history.live());
             return Err(format!("the volume differs from the model:\n  {}", lines.join("\n  ")));
         }
@@ -113,8 +114,11 @@ impl<N: Emulated> Twin<N> {
 
     /// Settles the history by what a volume shows that was mounted after a cut; returns the prefix length.
     pub fn settle(&mut self) -> Result<usize, String> {
-        let observed: ModelFs = observe(&mut self.fs)?;
-        let length = self.history.settle(&observed)?;
+        let observed = glimpse(&mut self.fs)?;
+        let length = match self.history.settle(&observed) {
+            Some(length) => length,
+            None => return Err(self.history.explain(&observe(&mut self.fs)?)),
+        };
         self.check()?;
         Ok(length)
     }

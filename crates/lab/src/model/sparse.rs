@@ -24,6 +24,24 @@ pub struct SparseBytes {
 }
 
 impl SparseBytes {
+    /// What is known of bytes that were only looked at: how many, and their digest. They read as zeros.
+    pub fn glimpse(size: u64, digest: u64) -> Self {
+        Self { size, pieces: BTreeMap::new(), digest }
+    }
+
+    /// The digest that a piece adds.
+    pub fn piece_digest(index: u64, bytes: &[u8]) -> u64 {
+        if bytes.iter().all(|&byte| byte == 0) {
+            return 0;
+        }
+        if bytes.len() == PIECE_BYTES {
+            return hash_piece(index, bytes);
+        }
+        let mut piece = [0; PIECE_BYTES];
+        piece[..bytes.len()].copy_from_slice(bytes);
+        hash_piece(index, &piece)
+    }
+
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -157,6 +175,16 @@ mod tests {
         assert_eq!(bytes.size(), 9000);
         assert_eq!((bytes.read(0, 2), bytes.read(8998, 9)), (vec![1, 0], vec![0, 1]));
         assert_eq!(bytes.pieces(), 2);
+    }
+
+    #[test]
+    fn the_digest_is_the_sum_of_the_pieces_digests() {
+        let data: Vec<u8> = (0..10_000u32).map(|i| if i / 4096 == 1 { 0 } else { (i % 251) as u8 }).collect();
+        let mut bytes = SparseBytes::default();
+        bytes.write(0, &data);
+        let pieces = data.chunks(PIECE_BYTES).zip(0..);
+        let sum = pieces.fold(0u64, |sum, (piece, index)| sum.wrapping_add(SparseBytes::piece_digest(index, piece)));
+        assert_eq!(bytes.digest(), sum);
     }
 
     #[test]

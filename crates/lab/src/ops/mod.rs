@@ -8,4 +8,4 @@ mod volume;
 pub use call::{Call, Name, Reply, Seen};
 pub use dice::{Dice, Supply, Words};
 pub use generate::{Shape, Step};
-pub use volume::{call_fs, observe};
+pub use volume::{call_fs, glimpse, observe};

@@ -1,6 +1,6 @@
 //! The real end of a history: makes a call on a mounted volume, and reads a whole volume into a model.
 //!
-//! Invariant: `observe` returns everything reachable from the root, or says what stopped it; it trusts no two
+//! Invariant: `observe` and `glimpse` return everything reachable from the root, or says what stopped it; it trusts no two
 //! sources to agree (a directory's parent pointer, entry types and attributes are all compared).
 
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use flexfs_core::{Error, Fs, Ino, ROOT_INO, kind};
 use nand::Nand;
 
 use super::call::{Call, Reply};
+use crate::model::sparse::{PIECE_BYTES, SparseBytes};
 use crate::model::{Body, ModelFs, Node};
 
 /// Entries fetched with one `readdir`; small, so that cookies are used.
@@ -85,10 +86,19 @@ fn entries<N: Nand>(fs: &mut Fs<N>, dir: Ino) -> Result<Vec<(Vec<u8>, Ino, u32)>
 
 /// Everything reachable from the root.
 pub fn observe<N: Nand>(fs: &mut Fs<N>) -> Result<ModelFs, String> {
+    walk(fs, true)
+}
+
+/// Everything reachable from the root, every byte read; of file contents only the digest is kept.
+pub fn glimpse<N: Nand>(fs: &mut Fs<N>) -> Result<ModelFs, String> {
+    walk(fs, false)
+}
+
+fn walk<N: Nand>(fs: &mut Fs<N>, keep: bool) -> Result<ModelFs, String> {
     let mut nodes = BTreeMap::new();
     let mut queue = vec![(ROOT_INO, ROOT_INO)];
     while let Some((dir, parent)) = queue.pop() {
-        let mut node = observe_node(fs, dir, parent)?;
+        let mut node = observe_node(fs, dir, parent, keep)?;
         let found = entries(fs, dir).map_err(|e| format!("readdir of {dir}: {e}"))?;
         let told = fs.parent_of(dir).map_err(|e| format!("parent of {dir}: {e}"))?;
         if told != parent {
@@ -97,7 +107,7 @@ pub fn observe<N: Nand>(fs: &mut Fs<N>) -> Result<ModelFs, String> {
         let mut names = BTreeMap::new();
         for (name, ino, entry_kind) in found {
             if let Entry::Vacant(slot) = nodes.entry(ino) {
-                let child = observe_node(fs, ino, dir)?;
+                let child = observe_node(fs, ino, dir, keep)?;
                 if child.mode & kind::MASK != entry_kind {
                     return Err(format!("entry of {ino} says type {entry_kind:o}, its inode {:o}", child.mode));
                 }
@@ -118,7 +128,7 @@ pub fn observe<N: Nand>(fs: &mut Fs<N>) -> Result<ModelFs, String> {
     Ok(ModelFs::from_nodes(nodes))
 }
 
-fn observe_node<N: Nand>(fs: &mut Fs<N>, ino: Ino, parent: Ino) -> Result<Node, String> {
+fn observe_node<N: Nand>(fs: &mut Fs<N>, ino: Ino, parent: Ino, keep: bool) -> Result<Node, String> {
     let attr = fs.getattr(ino).map_err(|e| format!("getattr of {ino}: {e}"))?;
     let mut node = Node::new(attr.mode, parent, attr.mtime_ns);
     (node.nlink, node.uid, node.gid, node.rdev) = (attr.nlink, attr.uid, attr.gid, attr.rdev);
@@ -127,21 +137,33 @@ fn observe_node<N: Nand>(fs: &mut Fs<N>, ino: Ino, parent: Ino) -> Result<Node, 
         node.xattrs.insert(name, value);
     }
     match &mut node.body {
-        Body::File(bytes) => {
-            let mut buf = vec![0; READ_BATCH];
-            let mut at = 0;
-            while at < attr.size {
-                let count = fs.read(ino, at, &mut buf).map_err(|e| format!("read of {ino} at {at}: {e}"))?;
-                if count == 0 {
-                    return Err(format!("inode {ino}: size {} but nothing to read at {at}", attr.size));
-                }
-                bytes.write(at, &buf[..count]);
-                at += count as u64;
-            }
-            bytes.resize(attr.size);
-        }
+        Body::File(bytes) => *bytes = contents(fs, ino, attr.size, keep)?,
         Body::Symlink(target) => *target = fs.readlink(ino).map_err(|e| format!("readlink of {ino}: {e}"))?,
         Body::Dir { .. } | Body::Special => {}
     }
     Ok(node)
+}
+
+/// The bytes of a file, or a glimpse of them.
+fn contents<N: Nand>(fs: &mut Fs<N>, ino: Ino, size: u64, keep: bool) -> Result<SparseBytes, String> {
+    let mut bytes = SparseBytes::default();
+    let mut digest = 0u64;
+    let mut buf = vec![0; READ_BATCH.min(size as usize)];
+    let mut at = 0;
+    while at < size {
+        let wanted = buf.len().min((size - at) as usize);
+        let count = fs.read(ino, at, &mut buf[..wanted]).map_err(|e| format!("read of {ino} at {at}: {e}"))?;
+        if count != wanted {
+            return Err(format!("inode {ino}: size {size} but only {count} bytes to read at {at}"));
+        }
+        if keep {
+            bytes.write(at, &buf[..count]);
+        }
+        for (piece, index) in buf[..count].chunks(PIECE_BYTES).zip(at / PIECE_BYTES as u64..) {
+            digest = digest.wrapping_add(SparseBytes::piece_digest(index, piece));
+        }
+        at += count as u64;
+    }
+    bytes.resize(size);
+    Ok(if keep { bytes } else { SparseBytes::glimpse(size, digest) })
 }
