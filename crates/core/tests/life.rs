@@ -103,3 +103,26 @@ fn overwriting_a_nearly_full_chip_migrates_and_loses_nothing() {
         assert_clean(&mut mount(chip, mode));
     }
 }
+
+/// A fresh symbolic link had no blocks until its target was flushed, so that `stat` changed with no call in between.
+#[test]
+fn blocks_are_counted_when_they_are_written_and_not_again_when_they_are_flushed() {
+    for mode in [Mode::Baseline, Mode::NativeOnly] {
+        let mut fs = mount(chip(8), mode);
+        let link = fs.symlink(ROOT_INO, b"link", b"target", 0, 0, 1).unwrap().ino;
+        let file = fs.create(ROOT_INO, b"file", FILE, 1).unwrap().ino;
+        let counts = |fs: &mut Fs<Chip>| (fs.getattr(link).unwrap().blocks, fs.getattr(file).unwrap().blocks);
+        let mut expected = vec![(0, 4096 + 100, 16), (0, 4096 + 100, 16), (3 * 4096, 4096, 24), (4095, 2, 24)];
+        for (offset, len, blocks) in expected.drain(..) {
+            fs.write(file, offset, &pattern(offset, len), 2).unwrap();
+            assert_eq!(counts(&mut fs), (8, blocks), "{mode:?}");
+            fs.sync(3).unwrap();
+            assert_eq!(counts(&mut fs), (8, blocks), "{mode:?}, flushed");
+        }
+        fs.write(file, 9 * 4096, b"cut off before it is flushed", 4).unwrap();
+        let short = flexfs_core::SetAttr { size: Some(4096), ..Default::default() };
+        fs.setattr(file, short, 5).unwrap();
+        assert_eq!(counts(&mut fs), (8, 8), "{mode:?}");
+        assert_clean(&mut fs);
+    }
+}

@@ -1,138 +1,59 @@
-//! The pair of blocks anchors are written to, and finding the newest one.
+//! The pair of blocks anchors are written to in turn.
 //!
 //! Invariants: the block that holds the newest anchor is never erased; after a mount that found the volume in use, the
 //! first anchor goes to the other block, since the last page of this one may have been torn.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand, NandError};
 
 use super::Flash;
-use super::shape::Shape;
+use super::newest::{self, Page};
 use crate::error::{Error, Result};
-use crate::format::anchor::{Anchor, NotAnchor};
+use crate::format::anchor::Anchor;
 use crate::format::table::{BlockEntry, Use};
-use crate::format::tag::{Kind, TAG_BYTES, Tag, is_blank};
+use crate::format::tag::{Kind, Tag};
 
 /// Anchors stand somewhere in the first so many blocks.
 pub const ANCHOR_BLOCKS: u32 = 16;
+/// Anchors that can be written after the newest one where its block is the only one left.
+const MAKESHIFT_UNITS: u32 = 6;
 /// Erases an anchor block may be ahead of the average before another takes its place.
 const WEAR_MARGIN: u32 = 64;
+
+/// The block of the pair that does not hold the newest anchor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Other {
+    /// Holds older anchors, or is not known to be erased.
+    #[default]
+    Old,
+    /// Erased.
+    Ready,
+    /// Gone bad, and no block that anchors may stand in was free: one must be emptied.
+    Missing,
+}
 
 /// Where anchors are written.
 #[derive(Default)]
 pub struct AnchorLog {
     pub pair: [u32; 2],
-    /// Which of the pair holds the newest anchor.
+    /// Which of the pair holds the newest anchor, and in which unit.
+    pub newest: (usize, u32),
+    /// Which of the pair is written to.
     pub current: usize,
     /// The unit to write next there; past the end: go to the other block.
     pub unit: u32,
     pub serial: u64,
     /// The newest anchor.
     pub last: Option<Anchor>,
-    /// Blocks named since the checkpoint: head, block, sequence number.
+    /// Blocks named since the checkpoint: head, block, era.
     pub names: Vec<(u8, u32, u64)>,
+    pub other: Other,
+    /// The block with the newest anchor is written on because there is no other: what was programmed is read back.
+    pub makeshift: bool,
     /// Whether this mount has written an anchor: only then is the newest known to be stable.
     pub own: bool,
-}
-
-/// An anchor found at mount.
-pub struct Found {
-    pub anchor: Anchor,
-    pub block: u32,
-}
-
-/// The newest anchor on a chip.
-pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
-    let mut newest: Option<Found> = None;
-    let mut newer_version = None;
-    let mut holders = Vec::new();
-    let mut seen = [false; ANCHOR_BLOCKS as usize];
-    let mut next = Some(0);
-    while let Some(block) = next {
-        if let Some(flag) = seen.get_mut(block as usize) {
-            *flag = true;
-        }
-        if !nand.is_bad(block) {
-            match newest_in(nand, shape, block)? {
-                Ok(Some(anchor)) => {
-                    holders.push(block);
-                    if newest.as_ref().is_none_or(|found| found.anchor.serial < anchor.serial) {
-                        newest = Some(Found { anchor, block });
-                    }
-                }
-                Ok(None) => {}
-                Err(version) => newer_version = Some(version),
-            }
-        }
-        let unseen = |block: &u32| seen.get(*block as usize) == Some(&false) && *block < shape.geometry.blocks;
-        let in_pair = newest.as_ref().and_then(|found| found.anchor.pair.iter().copied().find(unseen));
-        // Where a block of the pair holds no anchor it may have been replaced: the newest could stand anywhere.
-        let settled =
-            newest.as_ref().is_some_and(|found| found.anchor.pair.iter().all(|block| holders.contains(block)));
-        next = in_pair.or_else(|| (0..ANCHOR_BLOCKS).find(unseen).filter(|_| !settled));
-    }
-    match (newest, newer_version) {
-        (_, Some(found)) => Err(Error::Version { found, supported: crate::format::anchor::VERSION }),
-        (Some(found), None) => Ok(found),
-        (None, None) => Err(Error::NotFlexfs("none of its first 16 blocks holds an anchor; format it with mkfs")),
-    }
-}
-
-enum Page {
-    Blank,
-    Anchor(Box<Anchor>),
-    Newer(u32),
-    Other,
-}
-
-/// The newest anchor in a block; `Err` is a version too new for this program.
-fn newest_in<N: Nand>(nand: &mut N, shape: &Shape, block: u32) -> Result<core::result::Result<Option<Anchor>, u32>> {
-    match read_page(nand, shape, block, 0)? {
-        Page::Blank => return Ok(Ok(None)),
-        Page::Newer(version) => return Ok(Err(version)),
-        Page::Anchor(_) | Page::Other => {}
-    }
-    let (mut written, mut blank) = (0, shape.slc.units);
-    while written + 1 < blank {
-        let middle = written + (blank - written) / 2;
-        match read_page(nand, shape, block, middle)? {
-            Page::Blank => blank = middle,
-            _ => written = middle,
-        }
-    }
-    for unit in (0..=written).rev() {
-        match read_page(nand, shape, block, unit)? {
-            Page::Anchor(anchor) => return Ok(Ok(Some(*anchor))),
-            Page::Newer(version) => return Ok(Err(version)),
-            Page::Blank | Page::Other => {}
-        }
-    }
-    Ok(Ok(None))
-}
-
-fn read_page<N: Nand>(nand: &mut N, shape: &Shape, block: u32, unit: u32) -> Result<Page> {
-    let Some(&page) = nand.layout(CellMode::Slc).unit_pages(unit).first() else { return Ok(Page::Other) };
-    let mut data = vec![0; shape.slot_bytes];
-    let mut raw = [0; TAG_BYTES];
-    match nand.read(block, page, 0, &mut data, &mut raw, Cause::Metadata) {
-        Ok(_) => {}
-        Err(NandError::Uncorrectable { .. }) => return Ok(Page::Other),
-        Err(error) => return Err(error.into()),
-    }
-    if is_blank(&raw) && is_blank(&data) {
-        return Ok(Page::Blank);
-    }
-    match Tag::decode(&raw, 0, &data) {
-        Some(tag) if tag.kind == Kind::Anchor => Ok(match Anchor::decode(&data) {
-            Ok(anchor) => Page::Anchor(Box::new(anchor)),
-            Err(NotAnchor::Version(version)) => Page::Newer(version),
-            Err(NotAnchor::Foreign) => Page::Other,
-        }),
-        _ => Ok(Page::Other),
-    }
 }
 
 impl<N: Nand> Flash<N> {
@@ -140,24 +61,42 @@ impl<N: Nand> Flash<N> {
     pub fn write_anchor(&mut self, mut anchor: Anchor) -> Result<()> {
         self.flush_units()?;
         loop {
-            if self.anchors.unit >= self.shape.slc.units {
-                self.switch_anchor_block()?;
+            if self.anchors.unit >= self.anchor_units() {
+                self.move_on()?;
             }
             anchor.serial = self.anchors.serial + 1;
             anchor.pair = self.anchors.pair;
             anchor.names = self.anchors.names.iter().map(|&(head, block, _)| (head, block)).collect();
             anchor.written_bytes = self.written_bytes;
-            let Some(&block) = self.anchors.pair.get(self.anchors.current) else { return Err(Error::NoSpace) };
-            let unit = self.anchors.unit;
+            let (current, unit) = (self.anchors.current, self.anchors.unit);
+            let Some(&block) = self.anchors.pair.get(current) else { return Err(Error::NoSpace) };
             self.anchors.unit += 1;
             if self.program_anchor(block, unit, &anchor)? {
                 self.anchors.serial = anchor.serial;
-                self.anchors.last = Some(anchor);
+                self.anchors.newest = (current, unit);
+                self.anchors.last = Some(anchor.clone());
                 self.anchors.own = true;
-                return Ok(());
+                // Well before it is needed, so that there is time to find another should it have gone bad.
+                if self.anchors.other == Other::Old && self.anchors.unit >= self.anchor_units() / 2 {
+                    self.prepare_other(true)?;
+                }
+                // A block taken out of the pair must not be used while an anchor still lists it.
+                if anchor.pair == self.anchors.pair {
+                    return Ok(());
+                }
+                continue;
             }
-            self.anchors.unit = self.shape.slc.units;
+            if !self.anchors.makeshift {
+                self.fail_block(block);
+                self.anchors.unit = self.shape.slc.units;
+            }
         }
+    }
+
+    /// Units of a block that anchors are written to: a few more are kept for making do.
+    fn anchor_units(&self) -> u32 {
+        let units = self.shape.slc.units;
+        if self.anchors.makeshift { units } else { units - MAKESHIFT_UNITS.min(units / 2) }
     }
 
     /// Writes the newest anchor again, with the names given since; no longer clean.
@@ -188,6 +127,7 @@ impl<N: Nand> Flash<N> {
             kind: Kind::Anchor,
             end: true,
             copy: false,
+            unlogged: false,
             seq: anchor.seq,
             ino: 0,
             chunk: anchor.checkpoint & 0xffff_ffff,
@@ -204,30 +144,71 @@ impl<N: Nand> Flash<N> {
         let outcome = self.nand.program(block, unit, CellMode::Slc, &data, &spare, Cause::Metadata);
         let failed = self.wait()?;
         match outcome {
+            // Here a page that looked blank may have been a torn one.
+            Ok(()) if !failed && self.anchors.makeshift => {
+                let found = newest::read_page(&mut self.nand, &self.shape, block, unit)?;
+                Ok(matches!(found, Page::Anchor(found) if found.serial == anchor.serial))
+            }
             Ok(()) => Ok(!failed),
             Err(NandError::ProgramFailed { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Goes on in the other block of the pair, or in a fresh one where that has gone bad or is worn.
-    fn switch_anchor_block(&mut self) -> Result<()> {
-        let other = 1 - self.anchors.current.min(1);
+    /// Goes on in the block that does not hold the newest anchor; where there is none, makes do with the one that does.
+    fn move_on(&mut self) -> Result<()> {
+        let (newest, unit) = self.anchors.newest;
+        if self.anchors.other != Other::Ready || self.anchors.current != newest {
+            self.prepare_other(false)?;
+        }
+        if self.anchors.other == Other::Ready {
+            self.anchors.current = 1 - newest.min(1);
+            self.anchors.unit = 0;
+            self.anchors.other = Other::Old;
+            self.anchors.makeshift = false;
+            return Ok(());
+        }
+        // The page after an earlier mount's newest anchor may be torn and look blank.
+        let next = unit + if self.anchors.own { 1 } else { 2 };
+        if self.anchors.makeshift || next >= self.shape.slc.units {
+            return Err(Error::NoSpace);
+        }
+        self.anchors.current = newest;
+        self.anchors.unit = next;
+        self.anchors.makeshift = true;
+        Ok(())
+    }
+
+    /// Finds a block for the pair that has lost one, now that one may be free.
+    pub fn complete_pair(&mut self) -> Result<()> {
+        self.prepare_other(false)?;
+        if self.anchors.other == Other::Ready { self.rewrite_anchor() } else { Ok(()) }
+    }
+
+    /// Erases the block that does not hold the newest anchor, or puts a fresh one in its place where it has gone bad
+    /// or, if `for_wear`, is worn.
+    fn prepare_other(&mut self, for_wear: bool) -> Result<()> {
+        let other = 1 - self.anchors.newest.0.min(1);
         let Some(&block) = self.anchors.pair.get(other) else { return Err(Error::NoSpace) };
-        let replaced = self.anchor_is_worn(block) && self.replace_anchor_block(other)?;
-        if !replaced && !self.nand.is_bad(block) && self.erase(block, Cause::Metadata)? {
+        let entry = self.blocks.get(block).entry;
+        let bad = entry.used_as == Use::Bad || entry.failing || self.nand.is_bad(block);
+        self.anchors.other = Other::Ready;
+        if for_wear && !bad && self.anchor_is_worn(block) && self.replace_anchor_block(other)? {
+            return Ok(());
+        }
+        if !bad && self.erase(block, Cause::Metadata)? {
             if let Some(found) = self.blocks.get_mut(block) {
                 found.entry.used_as = Use::Anchor;
                 found.entry.erased = false;
             }
-        } else if !replaced {
-            self.retire(block)?;
-            if !self.replace_anchor_block(other)? {
-                return Err(Error::NoSpace);
-            }
+            return Ok(());
         }
-        self.anchors.current = other;
-        self.anchors.unit = 0;
+        if self.blocks.get(block).entry.used_as != Use::Bad {
+            self.retire(block)?;
+        }
+        if !self.replace_anchor_block(other)? {
+            self.anchors.other = Other::Missing;
+        }
         Ok(())
     }
 
@@ -241,17 +222,19 @@ impl<N: Nand> Flash<N> {
     fn replace_anchor_block(&mut self, which: usize) -> Result<bool> {
         let horizon = self.horizon();
         let old = self.anchors.pair.get(which).copied().unwrap_or(0);
-        let fresh = (0..ANCHOR_BLOCKS.min(self.blocks.len()))
-            .filter(|&block| self.blocks.reusable(block, horizon) && !self.blocks.get(block).entry.failing)
-            .min_by_key(|&block| self.blocks.get(block).entry.erases);
-        let Some(fresh) = fresh else { return Ok(false) };
         let retired = self.blocks.get(old).entry.used_as == Use::Bad;
-        if !retired && self.blocks.get(fresh).entry.erases >= self.blocks.get(old).entry.erases {
-            return Ok(false);
-        }
-        if !self.erase(fresh, Cause::Metadata)? {
-            return Ok(false);
-        }
+        let fresh = loop {
+            let fresh = (0..ANCHOR_BLOCKS.min(self.blocks.len()))
+                .filter(|&block| self.blocks.reusable(block, horizon) && !self.blocks.get(block).entry.failing)
+                .min_by_key(|&block| self.blocks.get(block).entry.erases);
+            let Some(fresh) = fresh else { return Ok(false) };
+            if !retired && self.blocks.get(fresh).entry.erases >= self.blocks.get(old).entry.erases {
+                return Ok(false);
+            }
+            if self.erase(fresh, Cause::Metadata)? {
+                break fresh;
+            }
+        };
         if !retired {
             self.erase(old, Cause::WearLevel)?;
         }

@@ -49,6 +49,7 @@ impl<N: Nand> Flash<N> {
             chunk: draft.chunk,
             len: draft.len,
             erases: 0,
+            unlogged: !self.naming,
             stamp: draft.stamp,
         };
         let content_seq = if original { seq } else { u64::MAX };
@@ -169,9 +170,9 @@ impl<N: Nand> Flash<N> {
             Ok(()) | Err(NandError::ProgramFailed { .. }) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        let seq = self.next_seq;
+        let era = self.era;
         if let Some(found) = self.blocks.get_mut(block) {
-            found.last_seq = seq;
+            found.era = era;
         }
         let [slc, native, meta] = &mut self.heads;
         let head = match id {
@@ -214,7 +215,7 @@ impl<N: Nand> Flash<N> {
         loop {
             let head = self.head(id);
             let Some(block) = head.block else {
-                let next = self.take_block(false, cause)?;
+                let next = self.take_block(cause)?;
                 self.name(id, next)?;
                 self.open(id, next);
                 continue;
@@ -245,7 +246,7 @@ impl<N: Nand> Flash<N> {
 
     /// Goes on in a fresh block, which the full one's summary names.
     fn roll(&mut self, id: HeadId, full: u32, cause: Cause) -> Result<()> {
-        let next = self.take_block(false, cause)?;
+        let next = self.take_block(cause)?;
         let sealed = self.seal(id, full, next, cause)?;
         if let Some(found) = self.blocks.get_mut(full) {
             found.open = false;
@@ -278,6 +279,7 @@ impl<N: Nand> Flash<N> {
                 kind: Kind::Summary,
                 end: false,
                 copy: false,
+                unlogged: false,
                 seq: self.next_seq,
                 ino: 0,
                 chunk: u64::from(part),
@@ -310,10 +312,10 @@ impl<N: Nand> Flash<N> {
 
     /// Makes `block` the one a head writes to.
     fn open(&mut self, id: HeadId, block: u32) {
-        let seq = self.next_seq;
+        let era = self.era;
         if let Some(found) = self.blocks.get_mut(block) {
             found.open = true;
-            found.last_seq = seq;
+            found.era = era;
             found.entry.erased = false;
             found.entry.native = id == HeadId::Native;
             found.entry.used_as = if id == HeadId::Meta { Use::Meta } else { Use::Log };
@@ -370,7 +372,7 @@ impl<N: Nand> Flash<N> {
         head.exposed.clear();
     }
 
-    fn fail_block(&mut self, block: u32) {
+    pub(super) fn fail_block(&mut self, block: u32) {
         if let Some(found) = self.blocks.get_mut(block) {
             found.open = false;
             found.entry.failing = true;
@@ -382,10 +384,15 @@ impl<N: Nand> Flash<N> {
         if !self.naming || id == HeadId::Meta {
             return Ok(());
         }
-        if self.anchors.names.len() >= NAMES_MAX {
-            return Err(Error::NoSpace);
+        let outcome = if self.anchors.names.len() < NAMES_MAX {
+            self.anchors.names.push((id as u8, block, self.era));
+            self.rewrite_anchor()
+        } else {
+            Err(Error::NoSpace)
+        };
+        if let Some(found) = self.blocks.get_mut(block).filter(|_| outcome.is_err()) {
+            found.open = false;
         }
-        self.anchors.names.push((id as u8, block, self.next_seq));
-        self.rewrite_anchor()
+        outcome
     }
 }

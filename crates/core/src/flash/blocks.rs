@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use nand::CellMode;
 
+use super::anchors::ANCHOR_BLOCKS;
 use crate::format::table::{BlockEntry, Use};
 
 /// A block.
@@ -17,8 +18,8 @@ pub struct Block {
     pub entry: BlockEntry,
     /// A log head stands in it.
     pub open: bool,
-    /// Greatest sequence number that was current when the block was last programmed; 0 before this mount.
-    pub last_seq: u64,
+    /// The era it was last programmed in; 0 before this mount.
+    pub era: u64,
     /// Sequence number of the last record that took something live from it.
     pub kill_seq: u64,
     /// Number of the last copy taken from it.
@@ -37,8 +38,8 @@ impl Block {
 /// How far the log has got, for the reuse rule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Horizon {
-    /// Sequence number the last durable checkpoint starts the log at.
-    pub checkpoint_seq: u64,
+    /// The era the last durable checkpoint began: what was programmed in earlier ones is of no use to replay.
+    pub era: u64,
     /// Everything below is durable, in complete groups, and out of reach of a torn program.
     pub committed_seq: u64,
     /// Every copy up to this number stands on a completed word line.
@@ -52,17 +53,17 @@ pub struct BlockTable {
     pub live_bytes: u64,
     /// Bad blocks.
     pub bad: u32,
-    /// Whether to note which blocks are emptied.
+    /// Whether to note which blocks live bytes are taken from.
     pub watch: bool,
-    /// Blocks whose last live bytes went while watched.
-    pub emptied: Vec<u32>,
+    /// Blocks that live bytes were taken from while watched.
+    pub taken_from: Vec<u32>,
 }
 
 impl BlockTable {
     /// The table of these entries.
     pub fn new(entries: Vec<BlockEntry>) -> Self {
         let blocks = entries.into_iter().map(|entry| Block { entry, ..Block::default() }).collect();
-        let mut table = Self { blocks, live_bytes: 0, bad: 0, watch: false, emptied: Vec::new() };
+        let mut table = Self { blocks, live_bytes: 0, bad: 0, watch: false, taken_from: Vec::new() };
         table.recount();
         table
     }
@@ -100,8 +101,8 @@ impl BlockTable {
         let now = i64::from(found.entry.live_bytes) + bytes;
         let Ok(live_bytes) = u32::try_from(now) else { return false };
         found.entry.live_bytes = live_bytes;
-        if live_bytes == 0 && self.watch {
-            self.emptied.push(block);
+        if bytes < 0 && self.watch {
+            self.taken_from.push(block);
         }
         if found.entry.used_as == Use::Log {
             self.live_bytes = self.live_bytes.saturating_add_signed(bytes);
@@ -114,8 +115,8 @@ impl BlockTable {
         let block = self.get(number);
         match block.entry.used_as {
             Use::Free => !block.open && number < self.len(),
-            Use::Meta => block.entry.live_bytes == 0 && !block.open && block.last_seq < horizon.checkpoint_seq,
-            Use::Log => Self::emptied(&block, horizon) && block.last_seq < horizon.checkpoint_seq,
+            Use::Meta => block.entry.live_bytes == 0 && !block.open && block.era < horizon.era,
+            Use::Log => Self::emptied(&block, horizon) && block.era < horizon.era,
             Use::Anchor | Use::Bad => false,
         }
     }
@@ -138,13 +139,13 @@ impl BlockTable {
         (0..self.len()).filter(|&number| self.reusable(number, horizon)).count() as u32
     }
 
-    /// The reusable block to take next: not failing, least (or, for cold data, most) erased, erased ones first.
-    pub fn pick(&self, horizon: Horizon, most_worn: bool) -> Option<u32> {
+    /// The reusable block to take next: not failing, least erased, erased ones first, those that anchors may need last.
+    pub fn pick(&self, horizon: Horizon) -> Option<u32> {
         let candidates = self.iter().filter(|&(number, block)| !block.entry.failing && self.reusable(number, horizon));
-        let key = |block: &Block| {
+        let key = |number: u32, block: &Block| {
             let erases = block.entry.erases + u32::from(!block.entry.erased);
-            (if most_worn { u32::MAX - erases } else { erases }, !block.entry.erased)
+            (erases, !block.entry.erased, number < ANCHOR_BLOCKS)
         };
-        candidates.min_by_key(|(_, block)| key(block)).map(|(number, _)| number)
+        candidates.min_by_key(|&(number, block)| key(number, block)).map(|(number, _)| number)
     }
 }

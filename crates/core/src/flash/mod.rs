@@ -8,6 +8,7 @@ pub mod append;
 pub mod blocks;
 pub mod cache;
 pub mod head;
+pub mod newest;
 pub mod shape;
 
 use alloc::sync::Arc;
@@ -35,6 +36,14 @@ pub struct Moved {
     pub to: Slot,
 }
 
+/// A slot kept in memory: its tag and bytes.
+#[derive(Clone, Debug)]
+pub struct Stashed {
+    pub slot: Slot,
+    pub raw: [u8; TAG_BYTES],
+    pub bytes: Arc<[u8]>,
+}
+
 /// The flash manager.
 pub struct Flash<N: Nand> {
     pub nand: N,
@@ -53,14 +62,15 @@ pub struct Flash<N: Nand> {
     pub committed_seq: u64,
     /// Everything below was promised to a caller, or is in a checkpoint.
     pub promised_seq: u64,
-    /// Where the last durable checkpoint starts the log.
-    pub checkpoint_seq: u64,
+    /// Checkpoints begun since mount, and the last durable one of them.
+    pub era: u64,
+    pub durable_era: u64,
     /// Copies made since mount.
     pub copies: u64,
     /// Whether blocks must be named before they are opened: not while formatting or recovering.
     pub naming: bool,
-    /// Slots a recovery has read and may not be able to read again: their tags and bytes.
-    pub stash: Vec<(Slot, [u8; TAG_BYTES], Arc<[u8]>)>,
+    /// Slots a recovery has read and may not be able to read again.
+    pub stash: Vec<Stashed>,
     /// Slots whose address changed; the index must follow.
     pub moved: Vec<Moved>,
     /// Log blocks opened since the last checkpoint.
@@ -85,7 +95,8 @@ impl<N: Nand> Flash<N> {
             ended_seq: 1,
             committed_seq: 1,
             promised_seq: 1,
-            checkpoint_seq: 1,
+            era: 1,
+            durable_era: 1,
             copies: 0,
             naming: false,
             stash: Vec::new(),
@@ -122,7 +133,7 @@ impl<N: Nand> Flash<N> {
         let oldest = HeadId::ALL.iter().map(|&id| self.head(id).oldest_exposed_copy()).min().unwrap_or(u64::MAX);
         let groups = HeadId::ALL.iter().map(|&id| self.head(id).oldest_exposed_group(self.promised_seq));
         Horizon {
-            checkpoint_seq: self.checkpoint_seq,
+            era: self.durable_era,
             committed_seq: groups.min().unwrap_or(u64::MAX).min(self.committed_seq),
             safe_copy: self.copies.min(oldest.saturating_sub(1)),
         }
@@ -131,10 +142,10 @@ impl<N: Nand> Flash<N> {
     /// Keeps the blocks the heads stand in until the next checkpoint but one: this one names them, so replay reads
     /// them for the heads it knows, even if they are left at once with nothing in them.
     pub fn hold_head_blocks(&mut self) {
-        let seq = self.next_seq;
+        let era = self.era;
         for id in HeadId::ALL {
             if let Some(found) = self.head(id).block.and_then(|block| self.blocks.get_mut(block)) {
-                found.last_seq = seq;
+                found.era = era;
             }
         }
     }
@@ -142,6 +153,12 @@ impl<N: Nand> Flash<N> {
     /// Blocks that can be taken.
     pub fn free_blocks(&self) -> u32 {
         self.blocks.reusable_count(self.horizon())
+    }
+
+    /// Blocks that can be taken once the log heads have filled the blocks they stand in.
+    pub fn blocks_free_soon(&self) -> u32 {
+        let committed_seq = self.committed_seq;
+        self.blocks.reusable_count(Horizon { committed_seq, safe_copy: self.copies, ..self.horizon() })
     }
 
     /// Bytes that a place keeps alive.
@@ -196,9 +213,9 @@ impl<N: Nand> Flash<N> {
             data.copy_from_slice(bytes);
             return Ok(Tag::decode(&raw, self.seed, data));
         }
-        if let Some((_, raw, bytes)) = self.stash.iter().find(|(stashed, ..)| *stashed == slot) {
-            data.copy_from_slice(bytes);
-            return Ok(Tag::decode(raw, self.seed, data));
+        if let Some(stashed) = self.stash.iter().find(|stashed| stashed.slot == slot) {
+            data.copy_from_slice(&stashed.bytes);
+            return Ok(Tag::decode(&stashed.raw, self.seed, data));
         }
         let corrupt = Error::Corrupt { what: "slot", slot };
         let spot = self.shape.spot(slot, self.nand.layout(mode)).ok_or(corrupt.clone())?;
@@ -284,11 +301,14 @@ impl<N: Nand> Flash<N> {
         Ok(summary::decode(block, &bytes))
     }
 
-    /// Takes a free block for `head`, erased.
-    pub fn take_block(&mut self, most_worn: bool, cause: Cause) -> Result<u32> {
+    /// Takes a free block, erased. It counts as open, so that nothing else takes it before its head has opened it.
+    pub fn take_block(&mut self, cause: Cause) -> Result<u32> {
         loop {
-            let block = self.blocks.pick(self.horizon(), most_worn).ok_or(Error::NoSpace)?;
+            let block = self.blocks.pick(self.horizon()).ok_or(Error::NoSpace)?;
             if self.blocks.get(block).entry.erased || self.erase(block, cause)? {
+                if let Some(found) = self.blocks.get_mut(block) {
+                    found.open = true;
+                }
                 return Ok(block);
             }
         }

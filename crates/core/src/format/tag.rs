@@ -64,6 +64,8 @@ pub struct Tag {
     pub end: bool,
     /// A relocated copy: `stamp` is the source slot, not a time.
     pub copy: bool,
+    /// Written while formatting or recovering: replay passes over it, only a checkpoint makes it count.
+    pub unlogged: bool,
     /// Place in the log, 48 bits.
     pub seq: u64,
     /// The file (bare data) or 0.
@@ -91,11 +93,13 @@ struct Raw {
 
 const FLAG_END: u8 = 1 << 4;
 const FLAG_COPY: u8 = 1 << 5;
+const FLAG_UNLOGGED: u8 = 1 << 6;
 
 impl Tag {
     /// The tag's bytes, with the checksum over `data` seeded by `seed`.
     pub fn encode(&self, seed: u32, data: &[u8]) -> [u8; TAG_BYTES] {
-        let flags = if self.end { FLAG_END } else { 0 } | if self.copy { FLAG_COPY } else { 0 };
+        let flags = [(self.end, FLAG_END), (self.copy, FLAG_COPY), (self.unlogged, FLAG_UNLOGGED)];
+        let flags = flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag);
         let len = u128::from(self.len.saturating_sub(1) & 0xfff);
         let bits = u128::from(self.chunk & (CHUNKS_MAX - 1))
             | len << 51
@@ -134,6 +138,7 @@ impl Tag {
             kind: Kind::from_code(raw.kind_flags & 0xf)?,
             end: raw.kind_flags & FLAG_END != 0,
             copy: raw.kind_flags & FLAG_COPY != 0,
+            unlogged: raw.kind_flags & FLAG_UNLOGGED != 0,
             seq: wide(&raw.seq),
             ino: wide(&raw.ino),
             chunk: bits as u64 & (CHUNKS_MAX - 1),
@@ -183,6 +188,7 @@ mod tests {
             kind: Kind::Data,
             end: true,
             copy: false,
+            unlogged: true,
             seq: (1 << 48) - 1,
             ino: INO_MAX,
             chunk: CHUNKS_MAX - 1,

@@ -166,7 +166,7 @@ impl<N: Nand> Fs<N> {
             false => self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))?,
         };
         let bytes = self.load_chunk(ino, chunk, place)?;
-        self.log.put_dirty(ino, chunk, bytes);
+        self.log.put_dirty(ino, chunk, bytes, place.is_none());
         Ok(())
     }
 

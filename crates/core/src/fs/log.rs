@@ -21,7 +21,7 @@ use crate::fs::types::Compression;
 use crate::index::delta::Change;
 
 /// Partial chunks kept in memory before they are written out.
-const DIRTY_MAX: usize = 64;
+pub(super) const DIRTY_MAX: usize = 64;
 /// Slots of a group before it is closed.
 const GROUP_MAX: u64 = 256;
 
@@ -50,6 +50,8 @@ struct Piece<'a> {
 /// A chunk in memory.
 pub struct Dirty {
     pub bytes: Vec<u8>,
+    /// Nothing is mapped there yet.
+    fresh: bool,
     turn: u64,
 }
 
@@ -83,12 +85,17 @@ impl Log {
         self.dirty.get_mut(&(ino, chunk)).map(|dirty| &mut dirty.bytes)
     }
 
-    /// Puts a chunk into memory.
-    pub fn put_dirty(&mut self, ino: u64, chunk: u64, bytes: Vec<u8>) {
+    /// Puts a chunk into memory; `fresh`: nothing is mapped there yet.
+    pub fn put_dirty(&mut self, ino: u64, chunk: u64, bytes: Vec<u8>, fresh: bool) {
         self.drop_dirty(ino, chunk);
         self.turn += 1;
         self.turns.insert(self.turn, (ino, chunk));
-        self.dirty.insert((ino, chunk), Dirty { bytes, turn: self.turn });
+        self.dirty.insert((ino, chunk), Dirty { bytes, fresh, turn: self.turn });
+    }
+
+    /// Chunks of an inode that are in memory only.
+    pub fn fresh_chunks(&self, ino: u64) -> u64 {
+        self.dirty.range((ino, 0)..(ino + 1, 0)).filter(|(_, dirty)| dirty.fresh).count() as u64
     }
 
     /// Forgets a chunk in memory.
@@ -198,7 +205,9 @@ impl<N: Nand> Fs<N> {
     /// Writes a full chunk, to flash at once or (natively) behind a few others.
     pub(crate) fn write_chunk(&mut self, ino: u64, chunk: u64, data: &[u8], now_ns: i64, fresh: bool) -> Result<u64> {
         if self.options.mode.writes_native() {
-            self.log.put_dirty(ino, chunk, data.to_vec());
+            let data_key = key(ino, KeyKind::Data, chunk);
+            let fresh = fresh || self.index.get(&mut self.flash, data_key)?.is_none();
+            self.log.put_dirty(ino, chunk, data.to_vec(), fresh);
             while self.log.dirty.len() > self.flash.shape.native.pair_slots as usize
                 && let Some((ino, chunk)) = self.log.oldest()
             {

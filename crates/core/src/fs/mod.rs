@@ -8,6 +8,7 @@ pub mod inodes;
 pub mod log;
 pub mod names;
 pub mod report;
+mod reserve;
 pub mod space;
 pub mod types;
 pub mod xattr;
@@ -204,7 +205,7 @@ impl<N: Nand> Fs<N> {
             gid: inode.gid,
             rdev: inode.rdev,
             size: inode.size,
-            blocks: inode.chunks * (self.chunk_bytes() / 512),
+            blocks: (inode.chunks + self.log.fresh_chunks(ino)) * (self.chunk_bytes() / 512),
             atime_ns: inode.atime_ns,
             mtime_ns: inode.mtime_ns,
             ctime_ns: inode.ctime_ns,

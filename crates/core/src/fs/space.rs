@@ -7,21 +7,19 @@ use nand::{CellMode, Nand};
 use super::Fs;
 use super::types::*;
 use crate::error::{Error, Result};
+use crate::flash::anchors::{ANCHOR_BLOCKS, Other};
 use crate::flash::head::HeadId;
 use crate::format::table::Use;
 use crate::policy::victim;
 
 /// Fewer free blocks than this: background work makes room (FlexFS §3.1).
 const FREE_SOFT: u32 = 5;
-/// Blocks that hold anchors, blocks that log heads stand in, and blocks kept free.
+/// Blocks that hold anchors, and blocks that log heads stand in.
 const ANCHORS: u64 = 2;
 const HEADS: u64 = 2;
-const RESERVE: u64 = 3;
 /// Blocks emptied in a row without one more free block, before the chip counts as full: what is left to gain is less
 /// than what moving it around costs.
 const FRUITLESS_MAX: u32 = 64;
-/// Head room that is certain to be enough for one operation, slots.
-const OPERATION_SLOTS: u32 = 8;
 /// Buffered changes reach flash within this time, ns.
 const COMMIT_NS: i64 = 1_000_000_000;
 /// Between two steps of background work, ns.
@@ -34,7 +32,7 @@ impl<N: Nand> Fs<N> {
         let shape = &self.flash.shape;
         let bad = u64::from(self.flash.blocks.bad);
         let index_blocks = (self.index.tree.pages * 2).div_ceil(u64::from(shape.slc.content_slots())) + 1;
-        let fixed = bad + ANCHORS + index_blocks.max(2) + HEADS + RESERVE;
+        let fixed = bad + ANCHORS + index_blocks.max(2) + HEADS + u64::from(self.reserve_blocks());
         let blocks = u64::from(self.flash.blocks.len()).saturating_sub(fixed);
         let per_block = match self.options.mode.relocates_to_native() {
             true => shape.native.content_slots(),
@@ -70,6 +68,9 @@ impl<N: Nand> Fs<N> {
         if self.needs_checkpoint() {
             self.checkpoint_now()?;
         }
+        if self.flash.anchors.other == Other::Missing {
+            self.empty_anchor_block()?;
+        }
         if self.head_room() >= self.operation_slots() {
             return Ok(());
         }
@@ -82,27 +83,15 @@ impl<N: Nand> Fs<N> {
             best = best.max(self.flash.free_blocks());
         }
         let free = self.flash.free_blocks();
-        if free >= self.free_floor() || (gives_back && free > 0) { Ok(()) } else { Err(Error::NoSpace) }
-    }
-
-    /// Slots one more operation and the commit after it may take.
-    fn operation_slots(&self) -> u32 {
-        OPERATION_SLOTS + self.log.dirty_count() as u32 + self.inodes.dirty_count() as u32 / 32
-    }
-
-    /// Blocks that must be free before a caller's next block is taken: that one (or several, where blocks are small),
-    /// a native one for collection, and those the next checkpoint needs.
-    fn free_floor(&self) -> u32 {
-        let shape = &self.flash.shape;
-        let blocks = |slots: u32, room: u32, per_block: u32| slots.saturating_sub(room).div_ceil(per_block).max(1);
-        let host = blocks(self.operation_slots(), self.head_room(), shape.slc.content_slots());
-        let pages = self.index.delta.len().min(self.index.tree.pages as usize * 5 / 4 + 1) as u32;
-        let meta_room = self.flash.head(HeadId::Meta).room(&shape.slc);
-        host + 1 + blocks(pages + u32::from(self.index.tree.levels()) + 2, meta_room, shape.slc.content_slots())
+        if free >= self.free_floor() || (gives_back && free >= self.host_blocks()) {
+            Ok(())
+        } else {
+            Err(Error::NoSpace)
+        }
     }
 
     /// Slots the heads that callers write to have left.
-    fn head_room(&self) -> u32 {
+    pub(super) fn head_room(&self) -> u32 {
         let room = |id: HeadId| self.flash.head(id).room(self.flash.shape.mode(id.mode()));
         match self.options.mode.writes_native() {
             true => room(HeadId::Native).min(room(HeadId::Slc)),
@@ -127,6 +116,13 @@ impl<N: Nand> Fs<N> {
         self.collections += 1;
         self.flash.retire_emptied()?;
         if self.collector.is_none() {
+            if self.needs_checkpoint() {
+                self.checkpoint_now()?;
+            }
+            // What the last victims gave must be free before collection takes one more block: recovery would miss it.
+            if self.flash.blocks_free_soon() <= self.recovery_blocks() && self.release_waiting()? {
+                return Ok(true);
+            }
             match self.best_victim() {
                 None => return self.release_waiting(),
                 Some((number, false)) => self.start_collecting(number, false),
@@ -140,10 +136,26 @@ impl<N: Nand> Fs<N> {
         while self.collector.is_some() {
             self.collect_step()?;
         }
-        if self.flash.free_blocks() <= 1 {
-            self.release_waiting()?;
-        }
         Ok(true)
+    }
+
+    /// Empties one of the blocks that anchors may stand in, for the pair that has lost one.
+    fn empty_anchor_block(&mut self) -> Result<()> {
+        while self.collector.is_some() {
+            self.collect_step()?;
+        }
+        let log = self.flash.blocks.iter().take(ANCHOR_BLOCKS as usize).filter(|(_, block)| {
+            block.entry.used_as == Use::Log && !block.open && !block.stuck && !block.entry.failing
+        });
+        let victim = log.map(|(number, block)| (block.entry.live_bytes, number)).min();
+        if let Some((1.., number)) = victim {
+            self.start_collecting(number, true);
+        }
+        while self.collector.is_some() {
+            self.collect_step()?;
+        }
+        self.checkpoint_now()?;
+        self.flash.complete_pair()
     }
 
     /// Frees blocks that are empty but wait for a commit, for their copies, or for a checkpoint.
@@ -168,10 +180,8 @@ impl<N: Nand> Fs<N> {
             true => self.flash.shape.native.content_slots(),
             false => self.flash.shape.slc.content_slots(),
         };
-        let outlook = victim::Outlook {
-            checkpoint_seq: self.flash.checkpoint_seq,
-            target_bytes: target * self.flash.shape.slot_bytes as u32,
-        };
+        let outlook =
+            victim::Outlook { era: self.flash.durable_era, target_bytes: target * self.flash.shape.slot_bytes as u32 };
         let ranked =
             self.flash.blocks.iter().filter_map(|(number, block)| Some((victim::rank(block, outlook)?, number)));
         victim::choose(ranked, outlook)

@@ -43,6 +43,7 @@ impl Tables {
 /// A checkpoint under way.
 pub struct Checkpoint {
     seq: u64,
+    era: u64,
     clean: bool,
     heads: Vec<HeadAt>,
     entries: Vec<BlockEntry>,
@@ -74,6 +75,7 @@ impl<N: Nand> Fs<N> {
         self.flash.settle();
         // No number may be left out here: until the anchor is durable, replay comes past this point.
         let seq = self.flash.next_seq;
+        self.flash.era += 1;
         self.flash.opened = 0;
         self.flash.hold_head_blocks();
         let touch = self.crowded_index_pages()?;
@@ -84,6 +86,7 @@ impl<N: Nand> Fs<N> {
         });
         self.checkpoint = Some(Checkpoint {
             seq,
+            era: self.flash.era,
             clean,
             heads: heads.collect(),
             entries: self.flash.blocks.iter().map(|(_, block)| block.entry).collect(),
@@ -229,7 +232,7 @@ impl<N: Nand> Fs<N> {
     }
 
     fn write_checkpoint_anchor(&mut self, job: &mut Checkpoint, tree: Tree, changes: Vec<(u32, u64)>) -> Result<()> {
-        self.flash.anchors.names.retain(|&(_, _, seq)| seq >= job.seq);
+        self.flash.anchors.names.retain(|&(_, _, era)| era >= job.era);
         let meta = self.flash.head(HeadId::Meta);
         job.heads.extend(meta.block.map(|block| HeadAt { head: HeadId::Meta as u8, block, unit: meta.unit }));
         let shape = &self.flash.shape;
@@ -259,10 +262,14 @@ impl<N: Nand> Fs<N> {
             tables: job.tables.slots.clone(),
             changes,
         };
+        if job.clean {
+            // Of a volume at rest no single page may be the only one that says where the rest is.
+            self.flash.write_anchor(anchor.clone())?;
+        }
         self.flash.write_anchor(anchor)?;
         self.volume.checkpoint += 1;
         self.volume.clean = job.clean;
-        self.flash.checkpoint_seq = job.seq;
+        self.flash.durable_era = job.era;
         for &slot in job.merge.dead.iter().chain(&job.dead_tables) {
             self.flash.release(Place::Run { slot, count: 1 }, 0);
         }

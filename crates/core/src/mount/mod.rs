@@ -4,3 +4,4 @@ pub mod checkpoint;
 mod format;
 mod open;
 mod replay;
+mod scan;

@@ -6,11 +6,11 @@ use nand::Nand;
 
 use super::checkpoint::Tables;
 use super::format::{name_seed, volume_seed};
-use super::replay::Replay;
+use super::scan::Scan;
 use crate::error::{Error, Result};
 use crate::flash::Flash;
-use crate::flash::anchors::{self, Found};
 use crate::flash::head::HeadId;
+use crate::flash::newest::{self, Found};
 use crate::flash::shape::Shape;
 use crate::format::anchor::Anchor;
 use crate::format::key::{KEY_END, Key, KeyKind, key, offset_of};
@@ -29,7 +29,7 @@ const SEQ_GAP: u64 = 1024;
 impl<N: Nand> Fs<N> {
     /// Mounts the chip; on failure the chip is given back.
     pub fn mount(mut nand: N, options: MountOptions) -> core::result::Result<Self, (N, Error)> {
-        let found = match Shape::of(&nand).and_then(|shape| Ok((anchors::find(&mut nand, &shape)?, shape))) {
+        let found = match Shape::of(&nand).and_then(|shape| Ok((newest::find(&mut nand, &shape)?, shape))) {
             Ok((found, shape)) => check_anchor(&found.anchor, &shape).map(|()| (found, shape)),
             Err(error) => Err(error),
         };
@@ -72,12 +72,12 @@ impl<N: Nand> Fs<N> {
         let flash = &mut self.flash;
         flash.anchors.pair = anchor.pair;
         flash.anchors.current = usize::from(anchor.pair.first() != Some(&found.block));
+        flash.anchors.newest = (flash.anchors.current, found.unit);
         flash.anchors.unit = flash.shape.slc.units;
         flash.anchors.serial = anchor.serial;
-        flash.anchors.names = anchor.names.iter().map(|&(head, block)| (head, block, anchor.seq)).collect();
+        flash.anchors.names = anchor.names.iter().map(|&(head, block)| (head, block, flash.era)).collect();
         flash.anchors.last = Some(anchor.clone());
         flash.written_bytes = anchor.written_bytes;
-        flash.checkpoint_seq = anchor.seq;
         set_log_position(flash, anchor.seq);
         if anchor.clean {
             self.reopen_heads(anchor);
@@ -157,9 +157,9 @@ impl<N: Nand> Fs<N> {
     /// Replays the log and, unless the mount is read-only, makes the outcome a checkpoint. Heads go on in the blocks
     /// they stood in, so that recovery on a full chip needs no fresh ones.
     fn recover(&mut self, anchor: &Anchor) -> Result<()> {
-        let replay = Replay::scan(&mut self.flash, anchor)?;
-        let last_seq = replay.last_seq().max(anchor.seq);
-        let dropped = self.apply(&replay)?;
+        let scan = Scan::new(&mut self.flash, anchor)?;
+        let last_seq = scan.last_seq.max(anchor.seq);
+        let dropped = self.apply(&scan)?;
         set_log_position(&mut self.flash, last_seq + SEQ_GAP);
         if dropped {
             self.volume.epoch += 1;
@@ -168,8 +168,10 @@ impl<N: Nand> Fs<N> {
             return Ok(());
         }
         self.flash.count_recovery()?;
+        // Each recovery that is cut short uses up room in the heads; fresh blocks the next one has again.
+        let fresh = anchor.recoveries > 0 && self.flash.free_blocks() > self.index_blocks();
         // A head may have left several blocks without a summary: it stood in the last one.
-        for &(id, block, unit) in replay.tails().iter().rev() {
+        for &(id, block, unit) in scan.tails.iter().rev().filter(|_| !fresh) {
             if self.flash.head(id).block.is_none() {
                 self.reopen_head(id, block, unit);
             }
@@ -178,7 +180,7 @@ impl<N: Nand> Fs<N> {
             let unit = self.flash.end_of_meta(at.block, at.unit, anchor.recoveries)?;
             self.reopen_head(HeadId::Meta, at.block, unit);
         }
-        let slots: alloc::vec::Vec<_> = self.flash.stash.iter().map(|&(slot, ..)| slot).collect();
+        let slots: alloc::vec::Vec<_> = self.flash.stash.iter().map(|stashed| stashed.slot).collect();
         for slot in slots {
             self.move_one(slot)?;
         }

@@ -5,44 +5,22 @@
 //! older blocks held may have been erased since.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
+use super::scan::{Scan, Visited};
 use crate::error::{Error, Result};
 use crate::flash::Flash;
 use crate::flash::head::HeadId;
-use crate::format::anchor::Anchor;
 use crate::format::key::{KeyKind, key, whole_inode};
 use crate::format::node::{self, Body, Order};
 use crate::format::place::{Place, Slot};
 use crate::format::table::Use;
-use crate::format::tag::{Kind, TAG_BYTES, Tag, tick_ns};
+use crate::format::tag::{Kind, Tag, tick_ns};
 use crate::fs::Fs;
 use crate::fs::types::Ino;
 use crate::index::delta::Change;
-
-/// A block the log went through.
-struct Visited {
-    id: HeadId,
-    erases: Option<u32>,
-    sealed: bool,
-}
-
-/// What the log holds since the checkpoint.
-pub struct Replay {
-    seq: u64,
-    slots: Vec<(Tag, Slot)>,
-    visited: BTreeMap<u32, Visited>,
-    /// Recoveries begun before this one: pages that look erased but may be torn.
-    recoveries: u32,
-    /// Where each head can go on: past what was, or may have been, programmed.
-    tails: Vec<(HeadId, u32, u32)>,
-    last_seq: u64,
-    last_ino: u64,
-}
 
 /// One thing to apply: (twice the sequence number it comes before, rank), and what it is.
 struct Action {
@@ -61,163 +39,7 @@ struct Derived {
     chunks: i64,
 }
 
-impl Replay {
-    /// Follows every log head from where the anchor says it stood.
-    pub fn scan<N: Nand>(flash: &mut Flash<N>, anchor: &Anchor) -> Result<Self> {
-        let mut replay = Self {
-            seq: anchor.seq,
-            slots: Vec::new(),
-            visited: BTreeMap::new(),
-            recoveries: anchor.recoveries,
-            tails: Vec::new(),
-            last_seq: anchor.seq,
-            last_ino: 0,
-        };
-        let heads = anchor.heads.iter().map(|at| (at.head, at.block, at.unit));
-        let names = anchor.names.iter().map(|&(head, block)| (head, block, 0));
-        for (head, block, unit) in heads.chain(names) {
-            if let Some(id) = HeadId::log_head(head) {
-                replay.follow(flash, id, block, unit)?;
-            }
-        }
-        Ok(replay)
-    }
-
-    /// Where each head can go on.
-    pub fn tails(&self) -> &[(HeadId, u32, u32)] {
-        &self.tails
-    }
-
-    /// The greatest sequence number seen, counted or not.
-    pub fn last_seq(&self) -> u64 {
-        self.last_seq
-    }
-
-    fn follow<N: Nand>(&mut self, flash: &mut Flash<N>, id: HeadId, mut block: u32, mut unit: u32) -> Result<()> {
-        loop {
-            if block >= flash.blocks.len() || self.visited.contains_key(&block) {
-                return Ok(());
-            }
-            let summary = flash.read_summary(block, id.mode(), self.seq, Cause::Metadata)?;
-            let next = summary.as_ref().and_then(|summary| summary.next);
-            let mut visited = Visited { id, erases: None, sealed: summary.is_some() };
-            match summary {
-                Some(summary) => {
-                    let from = unit * flash.shape.mode(id.mode()).unit_slots;
-                    let tail = self.doubtful_tail(flash, id, summary.next)?;
-                    for (index, raw) in (0u32..).zip(&summary.tags).skip(from as usize) {
-                        let Some(tag) = Tag::decode_unchecked(raw) else { continue };
-                        let slot = flash.shape.slot(block, index);
-                        if index < tail || self.keep_readable(flash, id, slot)? {
-                            self.found(tag, slot, &mut visited);
-                        }
-                    }
-                }
-                None => {
-                    if let Some(next) = self.scan_units(flash, id, block, unit, &mut visited)? {
-                        self.tails.push((id, block, next));
-                    }
-                }
-            }
-            if visited.erases.is_some() || unit > 0 {
-                self.visited.insert(block, visited);
-            }
-            match next {
-                Some(named) => (block, unit) = (named, 0),
-                None => return Ok(()),
-            }
-        }
-    }
-
-    /// The first slot of a sealed block that the torn program of its summary could have destroyed: none, if the head
-    /// was seen to go on after it.
-    fn doubtful_tail<N: Nand>(&self, flash: &mut Flash<N>, id: HeadId, next: Option<u32>) -> Result<u32> {
-        let shape = flash.shape.mode(id.mode()).clone();
-        let mut data = vec![0; flash.shape.slot_bytes];
-        let first = next.map(|next| flash.shape.slot(next, 0)).unwrap_or(0);
-        let went_on = match flash.read_tagged_as(first, id.mode(), &mut data, Cause::Metadata) {
-            Ok(Some(tag)) => next.is_some() && tag.seq >= self.seq,
-            Ok(None) | Err(Error::Corrupt { .. }) => false,
-            Err(error) => return Err(error),
-        };
-        let content = shape.content_slots();
-        Ok(if went_on { content } else { content.saturating_sub(shape.pair_slots) })
-    }
-
-    /// Whether a slot can be read; what was read is kept, as it may not be a second time.
-    fn keep_readable<N: Nand>(&self, flash: &mut Flash<N>, id: HeadId, slot: Slot) -> Result<bool> {
-        let mut bytes: Arc<[u8]> = vec![0; flash.shape.slot_bytes].into();
-        let Some(data) = Arc::get_mut(&mut bytes) else { return Ok(false) };
-        match flash.read_tagged_as(slot, id.mode(), data, Cause::Metadata) {
-            Ok(Some(tag)) => {
-                flash.stash.push((slot, tag.encode(flash.seed, &bytes), bytes));
-                Ok(true)
-            }
-            Ok(None) | Err(Error::Corrupt { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn found(&mut self, tag: Tag, slot: Slot, visited: &mut Visited) {
-        if tag.seq < self.seq || !matches!(tag.kind, Kind::Data | Kind::Nodes) {
-            return;
-        }
-        visited.erases = Some(tag.erases);
-        self.last_seq = self.last_seq.max(tag.seq);
-        self.last_ino = self.last_ino.max(tag.ino);
-        self.slots.push((tag, slot));
-    }
-
-    /// Reads a block without a summary slot by slot, and keeps the last ones read: they may be unstable. The unit
-    /// its head can go on with; `None` where the block was named but not opened.
-    fn scan_units<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        id: HeadId,
-        block: u32,
-        unit: u32,
-        visited: &mut Visited,
-    ) -> Result<Option<u32>> {
-        let shape = flash.shape.mode(id.mode()).clone();
-        let mut recent: Vec<(Slot, [u8; TAG_BYTES], Arc<[u8]>)> = Vec::new();
-        let (mut blanks, mut past) = (0, unit);
-        for unit in unit..shape.content_units {
-            let mut blank = true;
-            for part in 0..shape.unit_slots {
-                let slot = flash.shape.slot(block, unit * shape.unit_slots + part);
-                let mut bytes: Arc<[u8]> = vec![0; flash.shape.slot_bytes].into();
-                let Some(data) = Arc::get_mut(&mut bytes) else { continue };
-                match flash.read_tagged_as(slot, id.mode(), data, Cause::Metadata) {
-                    Ok(None) => continue,
-                    Err(Error::Corrupt { .. }) => {}
-                    Err(error) => return Err(error),
-                    Ok(Some(tag)) if tag.seq < self.seq => return Ok(None),
-                    Ok(Some(tag)) => {
-                        self.found(tag, slot, visited);
-                        let raw = tag.encode(flash.seed, &bytes);
-                        if recent.len() >= (shape.pair_slots + shape.unit_slots) as usize {
-                            recent.remove(0);
-                        }
-                        if tag.kind == Kind::Nodes {
-                            flash.cache.put(slot, bytes.clone());
-                        }
-                        recent.push((slot, raw, bytes));
-                    }
-                }
-                blank = false;
-            }
-            if !blank {
-                past = unit + 1;
-            }
-            blanks = if blank { blanks + 1 } else { 0 };
-            if blanks > shape.pair_slots / shape.unit_slots.max(1) + 1 + self.recoveries {
-                break;
-            }
-        }
-        flash.stash.append(&mut recent);
-        Ok(Some(past + 1 + self.recoveries))
-    }
-
+impl Scan {
     /// The originals that count end before this sequence number, if the slots `without` could not be read.
     fn limit(&self, without: &BTreeSet<Slot>) -> u64 {
         let (mut next, mut limit) = (self.seq, self.seq);
@@ -278,26 +100,27 @@ impl Replay {
 
 impl<N: Nand> Fs<N> {
     /// Applies the log. Whether anything of it had to be dropped.
-    pub(super) fn apply(&mut self, replay: &Replay) -> Result<bool> {
-        let limit = replay.limit(&BTreeSet::new());
-        for (&block, visited) in &replay.visited {
-            self.visit(block, visited, replay.last_seq);
+    pub(super) fn apply(&mut self, scan: &Scan) -> Result<bool> {
+        let limit = scan.limit(&BTreeSet::new());
+        for (&block, visited) in &scan.visited {
+            self.visit(block, visited);
         }
-        self.volume.next_ino = self.volume.next_ino.max(replay.last_ino + 1);
-        let actions = replay.actions(&mut self.flash, limit)?;
-        // What the last pages say may not be readable again, should this recovery be cut short: blocks that only they
-        // emptied stay as they are until the checkpoint.
-        let doubtful: BTreeSet<Slot> = self.flash.stash.iter().map(|&(slot, ..)| slot).collect();
-        let certain = replay.limit(&doubtful);
+        self.volume.next_ino = self.volume.next_ino.max(scan.last_ino + 1);
+        let actions = scan.actions(&mut self.flash, limit)?;
+        // What the last pages say may not be readable again, should this recovery be cut short: blocks that they took
+        // anything from stay as they are until the checkpoint.
+        let doubtful: BTreeSet<Slot> = self.flash.stash.iter().map(|stashed| stashed.slot).collect();
+        let certain = scan.limit(&doubtful);
         let mut derived = BTreeMap::new();
-        self.flash.blocks.watch = true;
+        let era = self.flash.era;
         for action in &actions {
-            self.flash.blocks.emptied.clear();
+            let uncertain = doubtful.contains(&action.slot) || (!action.tag.copy && action.tag.seq >= certain);
+            self.flash.blocks.watch = uncertain;
             self.apply_action(action, &mut derived)?;
-            if doubtful.contains(&action.slot) || (!action.tag.copy && action.tag.seq >= certain) {
-                for block in core::mem::take(&mut self.flash.blocks.emptied) {
+            if uncertain {
+                for block in core::mem::take(&mut self.flash.blocks.taken_from) {
                     if let Some(found) = self.flash.blocks.get_mut(block) {
-                        found.last_seq = replay.last_seq;
+                        found.era = era;
                     }
                 }
             }
@@ -307,12 +130,13 @@ impl<N: Nand> Fs<N> {
         for (ino, derived) in derived {
             self.apply_derived(ino, derived)?;
         }
-        Ok(replay.slots.iter().any(|(tag, _)| !tag.copy && tag.seq >= limit))
+        Ok(scan.slots.iter().any(|(tag, _)| !tag.copy && tag.seq >= limit))
     }
 
-    fn visit(&mut self, block: u32, visited: &Visited, last_seq: u64) {
+    fn visit(&mut self, block: u32, visited: &Visited) {
+        let era = self.flash.era;
         let Some(found) = self.flash.blocks.get_mut(block) else { return };
-        found.last_seq = last_seq;
+        found.era = era;
         found.entry.used_as = Use::Log;
         found.entry.native = visited.id == HeadId::Native;
         found.entry.erased = false;

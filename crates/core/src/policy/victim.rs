@@ -9,8 +9,8 @@ use crate::format::table::Use;
 /// What is known when a victim is chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Outlook {
-    /// Blocks programmed at or after this sequence number become free only with the next checkpoint.
-    pub checkpoint_seq: u64,
+    /// Blocks programmed in this era or later become free only with the next checkpoint.
+    pub era: u64,
     /// Bytes a destination block takes.
     pub target_bytes: u32,
 }
@@ -29,7 +29,7 @@ pub struct Rank {
 pub fn rank(block: &Block, outlook: Outlook) -> Option<Rank> {
     let usable = block.entry.used_as == Use::Log && !block.open && !block.stuck;
     let gains = block.entry.live_bytes > 0 && (block.entry.live_bytes < outlook.target_bytes || block.entry.failing);
-    let recent = block.last_seq >= outlook.checkpoint_seq;
+    let recent = block.era >= outlook.era;
     let rank = Rank { sound: !block.entry.failing, live_bytes: block.entry.live_bytes, recent };
     (usable && gains).then_some(rank)
 }

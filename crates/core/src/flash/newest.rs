@@ -1,0 +1,159 @@
+//! Finding the newest anchor on a chip, without knowing anything else of it.
+//!
+//! Invariant: reads a number of pages that grows with the logarithm of a block's pages, never with the chip.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, CellMode, Nand, NandError};
+
+use super::anchors::ANCHOR_BLOCKS;
+use super::shape::Shape;
+use crate::error::{Error, Result};
+use crate::format::anchor::{Anchor, NotAnchor};
+use crate::format::tag::{Kind, TAG_BYTES, Tag, is_blank};
+
+/// An anchor found at mount.
+pub struct Found {
+    pub anchor: Anchor,
+    pub block: u32,
+    pub unit: u32,
+}
+
+/// How closely a block has been looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Not,
+    /// Its first units.
+    Quick,
+    Whole,
+}
+
+/// Units at the start of a block that a quick look takes in: one may be damaged.
+const FIRST_UNITS: u32 = 3;
+
+/// The newest anchor on a chip.
+pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
+    let mut newest: Option<Found> = None;
+    let mut newer_version = None;
+    let mut bad = Vec::new();
+    let mut looks = [Look::Not; ANCHOR_BLOCKS as usize];
+    let mut next = Some((0, Look::Quick));
+    while let Some((block, look)) = next {
+        if let Some(to) = looks.get_mut(block as usize) {
+            *to = look;
+        }
+        if nand.is_bad(block) {
+            bad.push(block);
+        } else {
+            let first_units = if look == Look::Whole { shape.slc.units } else { FIRST_UNITS };
+            match newest_in(nand, shape, block, first_units)? {
+                Ok(Some((anchor, unit))) => {
+                    if newest.as_ref().is_none_or(|found| found.anchor.serial < anchor.serial) {
+                        newest = Some(Found { anchor, block, unit });
+                    }
+                }
+                Ok(None) => {}
+                Err(version) => newer_version = Some(version),
+            }
+        }
+        let lacks = |look: Look| {
+            move |&(_, seen): &(u32, Look)| seen == Look::Not || (look == Look::Whole && seen == Look::Quick)
+        };
+        let mut blocks = (0..shape.geometry.blocks).zip(looks);
+        let found = newest.as_ref().map(|found| (found.block, found.anchor.pair));
+        // Where a block of the pair has gone bad it may have been replaced: the newest could stand anywhere.
+        let settled = found.is_some_and(|(_, pair)| !pair.iter().any(|block| bad.contains(block)));
+        let of_pair = |&(block, _): &(u32, Look)| found.is_some_and(|(at, pair)| block != at && pair.contains(&block));
+        let in_pair = blocks.clone().filter(of_pair).find(lacks(Look::Whole)).map(|(block, _)| (block, Look::Whole));
+        let anywhere = blocks.clone().find(lacks(Look::Quick)).map(|(block, _)| (block, Look::Quick));
+        let nowhere = blocks.find(lacks(Look::Whole)).map(|(block, _)| (block, Look::Whole));
+        next = match (found.is_some() || newer_version.is_some(), settled) {
+            (true, true) => in_pair,
+            (true, false) => in_pair.or(anywhere),
+            (false, _) => anywhere.or(nowhere),
+        };
+    }
+    match (newest, newer_version) {
+        (_, Some(found)) => Err(Error::Version { found, supported: crate::format::anchor::VERSION }),
+        (Some(found), None) => Ok(found),
+        (None, None) => Err(Error::NotFlexfs("none of its first 16 blocks holds an anchor; format it with mkfs")),
+    }
+}
+
+/// What a page that may hold an anchor holds.
+pub(super) enum Page {
+    Blank,
+    Anchor(Box<Anchor>),
+    Newer(u32),
+    /// Something else, or unreadable.
+    Other,
+}
+
+/// The newest anchor in a block and its unit, if one of the first units holds one; `Err` is a version too new for this
+/// program.
+fn newest_in<N: Nand>(
+    nand: &mut N,
+    shape: &Shape,
+    block: u32,
+    first_units: u32,
+) -> Result<core::result::Result<Option<(Anchor, u32)>, u32>> {
+    for unit in 0..first_units {
+        match read_page(nand, shape, block, unit)? {
+            Page::Blank => return Ok(Ok(None)),
+            Page::Newer(version) => return Ok(Err(version)),
+            Page::Anchor(_) => break,
+            Page::Other if unit + 1 == first_units => return Ok(Ok(None)),
+            Page::Other => {}
+        }
+    }
+    let (mut written, mut blank) = (0, shape.slc.units);
+    while written + 1 < blank {
+        let middle = written + (blank - written) / 2;
+        match read_page(nand, shape, block, middle)? {
+            Page::Blank => blank = middle,
+            _ => written = middle,
+        }
+    }
+    // A makeshift block has gaps of one page, where a torn one may look blank.
+    while let Some(unit) = Some(written + 2).filter(|&unit| unit < shape.slc.units)
+        && !matches!(read_page(nand, shape, block, unit)?, Page::Blank)
+    {
+        written = unit;
+        while written + 1 < shape.slc.units && !matches!(read_page(nand, shape, block, written + 1)?, Page::Blank) {
+            written += 1;
+        }
+    }
+    for unit in (0..=written).rev() {
+        match read_page(nand, shape, block, unit)? {
+            Page::Anchor(anchor) => return Ok(Ok(Some((*anchor, unit)))),
+            Page::Newer(version) => return Ok(Err(version)),
+            Page::Blank | Page::Other => {}
+        }
+    }
+    Ok(Ok(None))
+}
+
+/// A page that may hold an anchor.
+pub(super) fn read_page<N: Nand>(nand: &mut N, shape: &Shape, block: u32, unit: u32) -> Result<Page> {
+    let Some(&page) = nand.layout(CellMode::Slc).unit_pages(unit).first() else { return Ok(Page::Other) };
+    let mut data = vec![0; shape.slot_bytes];
+    let mut raw = [0; TAG_BYTES];
+    match nand.read(block, page, 0, &mut data, &mut raw, Cause::Metadata) {
+        Ok(_) => {}
+        Err(NandError::Uncorrectable { .. }) => return Ok(Page::Other),
+        Err(error) => return Err(error.into()),
+    }
+    if is_blank(&raw) && is_blank(&data) {
+        return Ok(Page::Blank);
+    }
+    match Tag::decode(&raw, 0, &data) {
+        Some(tag) if tag.kind == Kind::Anchor => Ok(match Anchor::decode(&data) {
+            Ok(anchor) => Page::Anchor(Box::new(anchor)),
+            Err(NotAnchor::Version(version)) => Page::Newer(version),
+            Err(NotAnchor::Foreign) => Page::Other,
+        }),
+        _ => Ok(Page::Other),
+    }
+}

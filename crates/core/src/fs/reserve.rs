@@ -1,0 +1,80 @@
+//! The reserve: blocks that must be free before a caller's next block is taken.
+//!
+//! Invariant: whatever an operation takes, and wherever the power fails in it, a recovery finds the blocks it needs, and
+//! collection after it a destination.
+
+use nand::Nand;
+
+use super::Fs;
+use super::log::DIRTY_MAX;
+use crate::flash::head::HeadId;
+use crate::flash::shape::Shape;
+use crate::format::page;
+
+/// Head room that is certain to be enough for one operation, slots.
+const OPERATION_SLOTS: u32 = 8;
+/// Inode nodes that fit a slot, at least.
+const INODES_PER_SLOT: u32 = 32;
+/// A head with room for so many times what a recovery copies has enough for it, and for others that are cut short.
+const ROOMY: u32 = 6;
+/// A block for collection to write to.
+const COLLECTION_BLOCKS: u32 = 1;
+
+impl<N: Nand> Fs<N> {
+    /// Slots one more operation and the commit after it may take.
+    pub(super) fn operation_slots(&self) -> u32 {
+        OPERATION_SLOTS + self.log.dirty_count() as u32 + self.inodes.dirty_count() as u32 / INODES_PER_SLOT
+    }
+
+    /// Blocks the next operation may open, at least one.
+    pub(super) fn host_blocks(&self) -> u32 {
+        let slots = self.operation_slots().saturating_sub(self.head_room());
+        slots.div_ceil(self.flash.shape.slc.content_slots()).max(1)
+    }
+
+    /// Blocks that must be free before a caller's next block is taken.
+    pub(super) fn free_floor(&self) -> u32 {
+        self.host_blocks() + COLLECTION_BLOCKS + self.recovery_blocks()
+    }
+
+    /// Blocks a recovery would open if the power failed now: for the index, none of it written yet, and for what it
+    /// copies, unless a head has the room.
+    pub(super) fn recovery_blocks(&self) -> u32 {
+        let shape = &self.flash.shape;
+        let room = |id: HeadId| self.flash.head(id).room(shape.mode(id.mode()));
+        let slots = copied_slots(shape) + self.inodes.dirty_count() as u32 / INODES_PER_SLOT;
+        let room = room(HeadId::Slc).max(room(HeadId::Native));
+        let copies = if room >= ROOMY * slots { 0 } else { slots.div_ceil(shape.slc.content_slots()) };
+        self.index_blocks() + copies
+    }
+
+    /// Blocks the next checkpoint may open for the index.
+    pub(crate) fn index_blocks(&self) -> u32 {
+        self.checkpoint_slots().div_ceil(self.flash.shape.slc.content_slots())
+    }
+
+    /// Pages the checkpoint after a recovery may write: those that changes fall into, those they fill, their parents
+    /// and the block table.
+    fn checkpoint_slots(&self) -> u32 {
+        let frozen = self.index.frozen.as_ref().map_or(0, |frozen| frozen.len());
+        let changes = self.index.delta.len() + frozen;
+        let touched = changes.min(self.index.tree.pages as usize);
+        let grown = changes / page::capacity(self.flash.shape.slot_bytes).max(1) + 1;
+        (touched + grown) as u32 + u32::from(self.index.tree.levels()) + self.tables.slots.len() as u32
+    }
+
+    /// Blocks the capacity leaves out for the reserve, besides those for the index.
+    pub(super) fn reserve_blocks(&self) -> u32 {
+        let shape = &self.flash.shape;
+        let per_block = shape.slc.content_slots();
+        let waiting = (DIRTY_MAX as u32).min(per_block);
+        let copied = copied_slots(shape);
+        let copies = if per_block >= ROOMY * copied { 0 } else { copied.div_ceil(per_block) };
+        (OPERATION_SLOTS + waiting).div_ceil(per_block) + COLLECTION_BLOCKS + copies
+    }
+}
+
+/// Slots a recovery may copy because they could be unreadable a second time.
+fn copied_slots(shape: &Shape) -> u32 {
+    shape.slc.doubtful_slots + shape.native.doubtful_slots
+}

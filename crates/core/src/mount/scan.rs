@@ -1,0 +1,226 @@
+//! Reading the log: every head is followed from where the last anchor says it stood, block after block.
+//!
+//! Invariants: a block belongs to the log only if the anchor or a summary names it and what stands in it is new; what a
+//! torn program may have left half readable is kept in memory, as it may not be readable a second time.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, Layout, Nand};
+
+use crate::error::{Error, Result};
+use crate::flash::head::HeadId;
+use crate::flash::{Flash, Stashed};
+use crate::format::anchor::Anchor;
+use crate::format::place::Slot;
+use crate::format::summary::Summary;
+use crate::format::tag::{Kind, Tag};
+
+/// A block the log went through.
+pub(super) struct Visited {
+    pub id: HeadId,
+    pub erases: Option<u32>,
+    pub sealed: bool,
+}
+
+/// What the log holds since the checkpoint.
+pub(super) struct Scan {
+    pub seq: u64,
+    pub slots: Vec<(Tag, Slot)>,
+    pub visited: BTreeMap<u32, Visited>,
+    /// Recoveries begun before this one: pages that look erased but may be torn.
+    recoveries: u32,
+    /// Where each head can go on: past what was, or may have been, programmed.
+    pub tails: Vec<(HeadId, u32, u32)>,
+    /// The slots of the head's last block that may not be readable again, if it is the one the power failed in.
+    doubtful: [Vec<Stashed>; HeadId::ALL.len()],
+    /// The greatest sequence number seen, counted or not.
+    pub last_seq: u64,
+    pub last_ino: u64,
+}
+
+impl Scan {
+    /// Follows every log head from where the anchor says it stood. What may not be readable again is in the stash.
+    pub fn new<N: Nand>(flash: &mut Flash<N>, anchor: &Anchor) -> Result<Self> {
+        let mut scan = Self {
+            seq: anchor.seq,
+            slots: Vec::new(),
+            visited: BTreeMap::new(),
+            recoveries: anchor.recoveries,
+            tails: Vec::new(),
+            doubtful: Default::default(),
+            last_seq: anchor.seq,
+            last_ino: 0,
+        };
+        let heads = anchor.heads.iter().map(|at| (at.head, at.block, at.unit));
+        let names = anchor.names.iter().map(|&(head, block)| (head, block, 0));
+        for (head, block, unit) in heads.chain(names) {
+            if let Some(id) = HeadId::log_head(head) {
+                scan.follow(flash, id, block, unit)?;
+            }
+        }
+        flash.stash = scan.doubtful.iter_mut().flat_map(core::mem::take).collect();
+        Ok(scan)
+    }
+
+    fn follow<N: Nand>(&mut self, flash: &mut Flash<N>, id: HeadId, mut block: u32, mut unit: u32) -> Result<()> {
+        loop {
+            if block >= flash.blocks.len() || self.visited.contains_key(&block) {
+                return Ok(());
+            }
+            let summary = flash.read_summary(block, id.mode(), self.seq, Cause::Metadata)?;
+            let next = summary.as_ref().and_then(|summary| summary.next);
+            let mut visited = Visited { id, erases: None, sealed: summary.is_some() };
+            let doubtful = match summary {
+                Some(summary) => self.read_sealed(flash, block, unit, &summary, &mut visited)?,
+                None => self.read_unsealed(flash, block, unit, &mut visited)?,
+            };
+            if visited.erases.is_some()
+                && let Some(of_head) = self.doubtful.get_mut(id as usize)
+            {
+                // The head went on to this block: its programs in those before had ended.
+                *of_head = doubtful;
+            }
+            // A block that was named but not written to is not the log's.
+            if visited.erases.is_some() || unit > 0 {
+                self.visited.insert(block, visited);
+            }
+            match next {
+                Some(named) => (block, unit) = (named, 0),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Takes a sealed block's tags from its summary. Of the slots that the torn program of the summary may have
+    /// destroyed, only what can be read is taken; those are returned.
+    fn read_sealed<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        unit: u32,
+        summary: &Summary,
+        visited: &mut Visited,
+    ) -> Result<Vec<Stashed>> {
+        let id = visited.id;
+        let shape = flash.shape.mode(id.mode()).clone();
+        let at_risk = match self.went_on(flash, id, summary.next)? {
+            true => Vec::new(),
+            false => victims(flash.nand.layout(id.mode()), shape.content_units..shape.units),
+        };
+        let mut doubtful = Vec::new();
+        for (index, raw) in (0u32..).zip(&summary.tags).skip((unit * shape.unit_slots) as usize) {
+            let Some(tag) = Tag::decode_unchecked(raw) else { continue };
+            let slot = flash.shape.slot(block, index);
+            if at_risk.contains(&(index / shape.unit_slots)) {
+                match read_stash(flash, id, slot)? {
+                    Looked::Slot(_, stashed) => doubtful.push(stashed),
+                    Looked::Blank | Looked::Corrupt => continue,
+                }
+            }
+            self.found(tag, slot, visited);
+        }
+        Ok(doubtful)
+    }
+
+    /// Whether the head was seen to write to the block a summary names.
+    fn went_on<N: Nand>(&self, flash: &mut Flash<N>, id: HeadId, next: Option<u32>) -> Result<bool> {
+        let Some(next) = next else { return Ok(false) };
+        let first = flash.shape.slot(next, 0);
+        Ok(matches!(read_stash(flash, id, first)?, Looked::Slot(tag, _) if tag.seq >= self.seq && !tag.unlogged))
+    }
+
+    fn found(&mut self, tag: Tag, slot: Slot, visited: &mut Visited) {
+        if tag.seq < self.seq || tag.unlogged || !matches!(tag.kind, Kind::Data | Kind::Nodes) {
+            return;
+        }
+        visited.erases = Some(tag.erases);
+        self.last_seq = self.last_seq.max(tag.seq);
+        self.last_ino = self.last_ino.max(tag.ino);
+        self.slots.push((tag, slot));
+    }
+
+    /// Reads a block without a summary slot by slot, and notes where its head can go on. Returns the slots that a torn
+    /// program may have left half readable: those of the last unit seen, and those it or one after it endangers.
+    fn read_unsealed<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        from: u32,
+        visited: &mut Visited,
+    ) -> Result<Vec<Stashed>> {
+        let id = visited.id;
+        let shape = flash.shape.mode(id.mode()).clone();
+        let mut recent: Vec<(u32, Stashed)> = Vec::new();
+        let (mut blanks, mut past, mut last) = (0, from, None);
+        for unit in from..shape.content_units {
+            let mut blank = true;
+            for part in 0..shape.unit_slots {
+                let slot = flash.shape.slot(block, unit * shape.unit_slots + part);
+                match read_stash(flash, id, slot)? {
+                    Looked::Blank => continue,
+                    Looked::Corrupt => {}
+                    // The block was named but not opened: this is what it held before.
+                    Looked::Slot(tag, _) if tag.seq < self.seq => return Ok(Vec::new()),
+                    Looked::Slot(tag, _) if tag.unlogged => {}
+                    Looked::Slot(tag, stashed) => {
+                        self.found(tag, slot, visited);
+                        last = Some(unit);
+                        if recent.len() >= (shape.pair_slots + shape.unit_slots) as usize {
+                            recent.remove(0);
+                        }
+                        if tag.kind == Kind::Nodes {
+                            flash.cache.put(slot, stashed.bytes.clone());
+                        }
+                        recent.push((unit, stashed));
+                    }
+                }
+                blank = false;
+            }
+            if !blank {
+                past = unit + 1;
+            }
+            blanks = if blank { blanks + 1 } else { 0 };
+            if blanks > shape.pair_slots / shape.unit_slots.max(1) + 1 + self.recoveries {
+                break;
+            }
+        }
+        let layout = flash.nand.layout(id.mode());
+        if last.is_some() || from > 0 {
+            self.tails.push((id, block, shape.past_torn(past, self.recoveries)));
+        }
+        let torn = last.unwrap_or(from)..shape.past_torn(last.map_or(from, |last| last + 1), 0);
+        let mut doubtful = victims(layout, torn);
+        doubtful.extend(last);
+        recent.retain(|(unit, _)| doubtful.contains(unit));
+        Ok(recent.into_iter().map(|(_, stashed)| stashed).collect())
+    }
+}
+
+/// What a look at a slot showed.
+enum Looked {
+    Blank,
+    Corrupt,
+    Slot(Tag, Stashed),
+}
+
+fn read_stash<N: Nand>(flash: &mut Flash<N>, id: HeadId, slot: Slot) -> Result<Looked> {
+    let mut bytes: Arc<[u8]> = vec![0; flash.shape.slot_bytes].into();
+    let Some(data) = Arc::get_mut(&mut bytes) else { return Ok(Looked::Corrupt) };
+    match flash.read_tagged_as(slot, id.mode(), data, Cause::Metadata) {
+        Ok(Some(tag)) => {
+            let raw = tag.encode(flash.seed, &bytes);
+            Ok(Looked::Slot(tag, Stashed { slot, raw, bytes }))
+        }
+        Ok(None) => Ok(Looked::Blank),
+        Err(Error::Corrupt { .. }) => Ok(Looked::Corrupt),
+        Err(error) => Err(error),
+    }
+}
+
+/// The units that torn programs of these may destroy.
+fn victims(layout: &Layout, units: core::ops::Range<u32>) -> Vec<u32> {
+    units.flat_map(|unit| layout.endangers(unit).iter().copied()).collect()
+}
