@@ -3,15 +3,19 @@
 use emulator::FaultConfig;
 use flexfs_core::{Mode, MountOptions};
 use lab::crash::{Rig, Run};
-use lab::ops::Supply;
+use lab::ops::{Step, Supply};
 
 const STEPS: usize = 6_000;
 const FAIL_A_PROGRAM_EVERY: usize = 400;
 const FAIL_AN_ERASE_EVERY: usize = 700;
 
 fn rig(mode: Mode) -> Rig {
+    sized(96, 16, mode)
+}
+
+fn sized(blocks: u32, pages: u32, mode: Mode) -> Rig {
     let options = MountOptions { mode, cache_bytes: 128 << 10, ..MountOptions::default() };
-    Rig::small("flexfs-mlc", 96, 16, options).unwrap()
+    Rig::small("flexfs-mlc", blocks, pages, options).unwrap()
 }
 
 /// A random history on a chip whose programs and erases fail now and then; returns how many did.
@@ -49,4 +53,28 @@ fn failing_programs_and_erases_lose_nothing() {
 #[test]
 fn failing_blocks_and_power_cuts_together_lose_nothing() {
     println!("{:?} programs and erases failed", failing_history(rig(Mode::Baseline), 4, 10));
+}
+
+/// A mount writes its first anchor to the other block of the pair. Once that block could not be erased, and no other of
+/// the first sixteen was free, the volume took the newest anchor's own block and could not be mounted again.
+#[test]
+fn anchor_blocks_that_fail_at_the_first_change_after_a_mount_are_replaced() {
+    // Of the sixteen blocks anchors may stand in.
+    const FAILURES: u64 = 4;
+    for seed in [5, 34] {
+        let mut run = Run::new(sized(32, 64, Mode::Baseline), seed, 90, 10).unwrap();
+        let mut supply = Supply::new(seed);
+        let mut failures = 0;
+        for _ in 0..STEPS {
+            let words = supply.words();
+            let remounts = matches!(run.peek(&words), Some(Step::Remount));
+            run.step(&words).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            if let Some(chip) = run.chip_mut().filter(|_| remounts && failures < FAILURES) {
+                failures += 1;
+                chip.fail_erase_at(0);
+            }
+        }
+        run.finish().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(failures, FAILURES, "too few remounts to prove anything");
+    }
 }

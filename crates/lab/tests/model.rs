@@ -2,8 +2,11 @@
 //!
 //! The volumes are small on purpose: collection, migration and full chips come up all the time.
 
+use emulator::FaultConfig;
 use flexfs_core::{Compression, Mode, MountOptions};
 use lab::crash::{Rig, Run, Tally};
+use lab::ops::Words;
+use proptest::prelude::*;
 
 /// Disruptions of each kind (unmount, cut) per 1,000 steps.
 const DISRUPTIONS: usize = 12;
@@ -82,4 +85,24 @@ fn calls(rig: &Rig, crowded: u64, wanted: usize) -> Result<Tally, String> {
             .map_err(|difference| format!("seed {seed}: {difference}"))?;
     }
     Ok(total)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Short histories, which shrink to the few steps that matter.
+    #[test]
+    fn short_histories_differ_nowhere_from_the_model(
+        history in prop::collection::vec(any::<Words>(), 1..60),
+        rig in 0..9usize,
+        torn in any::<u64>(),
+    ) {
+        let (_, mut rig, _) = rigs().swap_remove(rig);
+        rig.faults = FaultConfig::power_cuts(torn);
+        let mut run = Run::new(rig, torn, 90, 60).map_err(TestCaseError::fail)?;
+        for words in &history {
+            run.step(words).map_err(TestCaseError::fail)?;
+        }
+        run.finish().map_err(TestCaseError::fail)?;
+    }
 }

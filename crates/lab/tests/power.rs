@@ -31,7 +31,7 @@ fn run(plan: &Plan) -> Verdict {
         println!("{count} like: {first}");
     }
     assert!(verdict.violations.is_empty(), "{} violations", verdict.violations.len());
-    assert!(verdict.cuts > plan.operations && verdict.idle_cuts == plan.operations, "{verdict:?}");
+    assert!(verdict.cuts > plan.operations / 2 && verdict.idle_cuts == plan.operations, "{verdict:?}");
     assert!(verdict.double_cuts > 0, "no recovery wrote anything");
     verdict
 }

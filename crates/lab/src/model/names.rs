@@ -12,11 +12,13 @@ use crate::ops::Reply;
 impl ModelFs {
     /// The inode a name stands for.
     pub fn child(&self, parent: Ino, name: &[u8]) -> Answer<Ino> {
-        let entries = self.directory(parent)?;
+        let entries = self.directory(parent);
         if name.len() > NAME_MAX_BYTES {
-            return refuse(errno::NAMETOOLONG);
+            // POSIX does not say which of two errors is told.
+            let other = entries.err().map_or(Vec::new(), |Refused(errnos)| errnos);
+            return Err(Refused([vec![errno::NAMETOOLONG], other].concat()));
         }
-        entries.get(name).copied().ok_or(Refused(vec![errno::NOENT]))
+        entries?.get(name).copied().ok_or(Refused(vec![errno::NOENT]))
     }
 
     fn directory(&self, ino: Ino) -> Answer<&BTreeMap<Vec<u8>, Ino>> {
@@ -68,8 +70,12 @@ impl ModelFs {
     }
 
     pub(super) fn link(&mut self, ino: Ino, parent: Ino, name: &[u8], now_ns: i64) -> Answer<Reply> {
-        let Some(node) = self.nodes.get(&ino) else { return refuse(errno::NOENT) };
         let mut reasons = Vec::new();
+        let Some(node) = self.nodes.get(&ino) else {
+            reasons.push(errno::NOENT);
+            reasons.extend(self.vacant(parent, name).err().into_iter().flat_map(|Refused(errnos)| errnos));
+            return Err(Refused(reasons));
+        };
         if node.is_dir() {
             reasons.push(errno::PERM);
         }

@@ -31,7 +31,7 @@ impl SparseBytes {
 
     /// The digest that a piece adds.
     pub fn piece_digest(index: u64, bytes: &[u8]) -> u64 {
-        if bytes.iter().all(|&byte| byte == 0) {
+        if *bytes == [0; PIECE_BYTES][..bytes.len().min(PIECE_BYTES)] {
             return 0;
         }
         if bytes.len() == PIECE_BYTES {
