@@ -57,9 +57,6 @@ pub enum EmulatorError {
     /// The host's file system failed.
     #[error("{}: {what} failed: {source}; check the file's permissions and its disk", path.display())]
     Io { path: PathBuf, what: &'static str, source: io::Error },
-    /// The operation needs an image opened for writing.
-    #[error("{}: the chip image is open for reading only; open it for writing", path.display())]
-    ReadOnly { path: PathBuf },
     /// A block that cannot be made bad: outside the chip, or one of the two that makers guarantee.
     #[error("block {block} cannot be bad from the factory: it must lie inside 2..{blocks}")]
     FactoryBad { block: u32, blocks: u32 },

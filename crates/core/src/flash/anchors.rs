@@ -1,7 +1,8 @@
 //! The pair of blocks anchors are written to in turn.
 //!
 //! Invariants: the block that holds the newest anchor is never erased; after a mount that found the volume in use, the
-//! first anchor goes to the other block, since the last page of this one may have been torn.
+//! first anchor goes to the other block, since the last page of this one may have been torn; where there is no other, one
+//! unit is left out.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -22,6 +23,15 @@ const MAKESHIFT_UNITS: u32 = 6;
 /// Erases an anchor block may be ahead of the average before another takes its place.
 const WEAR_MARGIN: u32 = 64;
 
+fn ordinary_units(units: u32) -> u32 {
+    units - MAKESHIFT_UNITS.min(units / 2)
+}
+
+/// Units used of a block of this many when the other one is made ready.
+pub fn half_used(units: u32) -> u32 {
+    ordinary_units(units) / 2
+}
+
 /// The block of the pair that does not hold the newest anchor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Other {
@@ -38,8 +48,10 @@ pub enum Other {
 #[derive(Default)]
 pub struct AnchorLog {
     pub pair: [u32; 2],
-    /// Which of the pair holds the newest anchor, and in which unit.
-    pub newest: (usize, u32),
+    /// Which of the pair holds the newest anchor.
+    pub newest: usize,
+    /// The first unit of that block that nothing was programmed to.
+    pub end: u32,
     /// Which of the pair is written to.
     pub current: usize,
     /// The unit to write next there; past the end: go to the other block.
@@ -71,13 +83,16 @@ impl<N: Nand> Flash<N> {
             let (current, unit) = (self.anchors.current, self.anchors.unit);
             let Some(&block) = self.anchors.pair.get(current) else { return Err(Error::NoSpace) };
             self.anchors.unit += 1;
+            if current == self.anchors.newest {
+                self.anchors.end = unit + 1;
+            }
             if self.program_anchor(block, unit, &anchor)? {
                 self.anchors.serial = anchor.serial;
-                self.anchors.newest = (current, unit);
+                (self.anchors.newest, self.anchors.end) = (current, unit + 1);
                 self.anchors.last = Some(anchor.clone());
                 self.anchors.own = true;
                 // Well before it is needed, so that there is time to find another should it have gone bad.
-                if self.anchors.other == Other::Old && self.anchors.unit >= self.anchor_units() / 2 {
+                if self.anchors.other == Other::Old && self.anchors.unit >= half_used(self.shape.slc.units) {
                     self.prepare_other(true)?;
                 }
                 // A block taken out of the pair must not be used while an anchor still lists it.
@@ -96,7 +111,7 @@ impl<N: Nand> Flash<N> {
     /// Units of a block that anchors are written to: a few more are kept for making do.
     fn anchor_units(&self) -> u32 {
         let units = self.shape.slc.units;
-        if self.anchors.makeshift { units } else { units - MAKESHIFT_UNITS.min(units / 2) }
+        if self.anchors.makeshift { units } else { ordinary_units(units) }
     }
 
     /// Writes the newest anchor again, with the names given since; no longer clean.
@@ -157,7 +172,7 @@ impl<N: Nand> Flash<N> {
 
     /// Goes on in the block that does not hold the newest anchor; where there is none, makes do with the one that does.
     fn move_on(&mut self) -> Result<()> {
-        let (newest, unit) = self.anchors.newest;
+        let newest = self.anchors.newest;
         if self.anchors.other != Other::Ready || self.anchors.current != newest {
             self.prepare_other(false)?;
         }
@@ -169,7 +184,7 @@ impl<N: Nand> Flash<N> {
             return Ok(());
         }
         // The page after an earlier mount's newest anchor may be torn and look blank.
-        let next = unit + if self.anchors.own { 1 } else { 2 };
+        let next = self.anchors.end + u32::from(!self.anchors.own);
         if self.anchors.makeshift || next >= self.shape.slc.units {
             return Err(Error::NoSpace);
         }
@@ -188,7 +203,7 @@ impl<N: Nand> Flash<N> {
     /// Erases the block that does not hold the newest anchor, or puts a fresh one in its place where it has gone bad
     /// or, if `for_wear`, is worn.
     fn prepare_other(&mut self, for_wear: bool) -> Result<()> {
-        let other = 1 - self.anchors.newest.0.min(1);
+        let other = 1 - self.anchors.newest.min(1);
         let Some(&block) = self.anchors.pair.get(other) else { return Err(Error::NoSpace) };
         let entry = self.blocks.get(block).entry;
         let bad = entry.used_as == Use::Bad || entry.failing || self.nand.is_bad(block);
@@ -231,7 +246,8 @@ impl<N: Nand> Flash<N> {
             if !retired && self.blocks.get(fresh).entry.erases >= self.blocks.get(old).entry.erases {
                 return Ok(false);
             }
-            if self.erase(fresh, Cause::Metadata)? {
+            // One that a clean anchor lists as erased must not be found half erased.
+            if self.blocks.get(fresh).entry.erased || self.erase(fresh, Cause::Metadata)? {
                 break fresh;
             }
         };

@@ -83,7 +83,10 @@ impl<N: Nand> Flash<N> {
             if self.head(id).filled < unit_slots {
                 return Ok(slot);
             }
-            return Ok(self.flush_head(id)?.unwrap_or(slot));
+            let Some(to) = self.flush_head(id)? else { return Ok(slot) };
+            // The caller knows no other place of this slot yet.
+            self.moved.retain(|moved| moved.to != to);
+            return Ok(to);
         }
     }
 
@@ -140,11 +143,25 @@ impl<N: Nand> Flash<N> {
         let first = (head.unit * unit_slots) as usize;
         let tags: alloc::vec::Vec<_> = head.tags.get(first..).unwrap_or(&[]).to_vec();
         self.abandon_block(id);
+        self.homeless = Some(gathering);
+        let outcome = self.gather_again(id, from, (&data, &tags), filled, (gathering, cause));
+        self.homeless = None;
+        outcome
+    }
+
+    fn gather_again(
+        &mut self,
+        id: HeadId,
+        from: Slot,
+        (data, tags): (&[u8], &[[u8; TAG_BYTES]]),
+        filled: u32,
+        (gathering, cause): (Exposed, Cause),
+    ) -> Result<Option<Slot>> {
         let mut last = None;
         for (part, (bytes, raw)) in data.chunks_exact(self.shape.slot_bytes).zip(tags).enumerate().take(filled as usize)
         {
             let (block, index) = self.claim(id, cause)?;
-            let Some(tag) = Tag::decode_unchecked(&raw) else { continue };
+            let Some(tag) = Tag::decode_unchecked(raw) else { continue };
             let tag = Tag { erases: self.blocks.get(block).entry.erases, ..tag };
             let raw = tag.encode(self.seed, bytes);
             let head = self.head_mut(id);
@@ -153,7 +170,11 @@ impl<N: Nand> Flash<N> {
             head.gather(gathering.content_seq, gathering.group_seq, gathering.copy_no);
             self.gather(id, bytes, &raw);
             let to = self.shape.slot(block, index);
-            self.moved.push(Moved { tag, from: from + part as u64, to });
+            let from = from + part as u64;
+            match self.moved.iter_mut().find(|moved| moved.to == from) {
+                Some(moved) => moved.to = to,
+                None => self.moved.push(Moved { tag, from, to }),
+            }
             last = Some(to);
         }
         Ok(last)
@@ -191,7 +212,9 @@ impl<N: Nand> Flash<N> {
                 self.flush_head(id)?;
             }
         }
-        self.committed_seq = self.ended_seq;
+        if self.homeless.is_none() {
+            self.committed_seq = self.ended_seq;
+        }
         Ok(())
     }
 
@@ -303,6 +326,7 @@ impl<N: Nand> Flash<N> {
                 let (data, spare) = (core::mem::take(&mut head.data), core::mem::take(&mut head.spare));
                 if !self.program(id, &data, &spare)? {
                     self.fail_block(full);
+                    self.head_mut(id).filled = 0;
                     return Ok(false);
                 }
             }

@@ -136,7 +136,8 @@ impl BlockTable {
 
     /// Blocks that can be used for something new.
     pub fn reusable_count(&self, horizon: Horizon) -> u32 {
-        (0..self.len()).filter(|&number| self.reusable(number, horizon)).count() as u32
+        let sound = self.iter().filter(|(_, block)| !block.entry.failing);
+        sound.filter(|&(number, _)| self.reusable(number, horizon)).count() as u32
     }
 
     /// The reusable block to take next: not failing, least erased, erased ones first, those that anchors may need last.

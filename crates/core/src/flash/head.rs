@@ -152,7 +152,7 @@ impl Head {
     /// Content slots of the block that are still free.
     pub fn room(&self, shape: &ModeShape) -> u32 {
         match self.block {
-            Some(_) => shape.content_units.saturating_sub(self.unit) * shape.unit_slots - self.filled,
+            Some(_) => (shape.content_units.saturating_sub(self.unit) * shape.unit_slots).saturating_sub(self.filled),
             None => 0,
         }
     }

@@ -20,7 +20,7 @@ use nand::{Cause, CellMode, Failure, Nand, NandError};
 use self::anchors::AnchorLog;
 use self::blocks::{BlockTable, Horizon};
 use self::cache::SlotCache;
-use self::head::{Head, HeadId};
+use self::head::{Exposed, Head, HeadId};
 use self::shape::Shape;
 use crate::error::{Error, Result};
 use crate::format::place::{Place, Slot};
@@ -67,10 +67,14 @@ pub struct Flash<N: Nand> {
     pub durable_era: u64,
     /// Copies made since mount.
     pub copies: u64,
+    /// A recovery is writing: what it takes from a block counts only with its checkpoint.
+    pub recovering: bool,
     /// Whether blocks must be named before they are opened: not while formatting or recovering.
     pub naming: bool,
     /// Slots a recovery has read and may not be able to read again.
     pub stash: Vec<Stashed>,
+    /// What a unit holds whose program failed, while it is gathered again elsewhere.
+    pub homeless: Option<Exposed>,
     /// Slots whose address changed; the index must follow.
     pub moved: Vec<Moved>,
     /// Log blocks opened since the last checkpoint.
@@ -98,8 +102,10 @@ impl<N: Nand> Flash<N> {
             era: 1,
             durable_era: 1,
             copies: 0,
+            recovering: false,
             naming: false,
             stash: Vec::new(),
+            homeless: None,
             moved: Vec::new(),
             opened: 0,
             written_bytes: 0,
@@ -132,10 +138,11 @@ impl<N: Nand> Flash<N> {
     pub fn horizon(&self) -> Horizon {
         let oldest = HeadId::ALL.iter().map(|&id| self.head(id).oldest_exposed_copy()).min().unwrap_or(u64::MAX);
         let groups = HeadId::ALL.iter().map(|&id| self.head(id).oldest_exposed_group(self.promised_seq));
+        let homeless = self.homeless.map_or((u64::MAX, u64::MAX), |unit| (unit.copy_no, unit.group_seq));
         Horizon {
             era: self.durable_era,
-            committed_seq: groups.min().unwrap_or(u64::MAX).min(self.committed_seq),
-            safe_copy: self.copies.min(oldest.saturating_sub(1)),
+            committed_seq: groups.min().unwrap_or(u64::MAX).min(homeless.1).min(self.committed_seq),
+            safe_copy: self.copies.min(oldest.min(homeless.0).saturating_sub(1)),
         }
     }
 
@@ -198,7 +205,12 @@ impl<N: Nand> Flash<N> {
         let (Place::Run { slot, .. } | Place::Node { slot, .. }) = place else { return None };
         let block = self.shape.block_of(slot);
         self.blocks.add_live(block, -bytes);
-        self.blocks.get_mut(block)
+        let (recovering, era) = (self.recovering, self.era);
+        let found = self.blocks.get_mut(block)?;
+        if recovering {
+            found.era = era;
+        }
+        Some(found)
     }
 
     /// Reads a slot's bytes into `data` and gives its tag; `None` where nothing was programmed.

@@ -1,6 +1,7 @@
 //! Finding the newest anchor on a chip, without knowing anything else of it.
 //!
-//! Invariant: reads a number of pages that grows with the logarithm of a block's pages, never with the chip.
+//! Invariant: where anchors are whole it reads a number of pages that grows with the logarithm of a block's pages, never
+//! with the chip.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -8,7 +9,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand, NandError};
 
-use super::anchors::ANCHOR_BLOCKS;
+use super::anchors::{ANCHOR_BLOCKS, half_used};
 use super::shape::Shape;
 use crate::error::{Error, Result};
 use crate::format::anchor::{Anchor, NotAnchor};
@@ -19,6 +20,8 @@ pub struct Found {
     pub anchor: Anchor,
     pub block: u32,
     pub unit: u32,
+    /// The first unit behind the last that is not blank.
+    pub end: u32,
 }
 
 /// How closely a block has been looked at.
@@ -37,7 +40,7 @@ const FIRST_UNITS: u32 = 3;
 pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
     let mut newest: Option<Found> = None;
     let mut newer_version = None;
-    let mut bad = Vec::new();
+    let (mut bad, mut holders) = (Vec::new(), Vec::new());
     let mut looks = [Look::Not; ANCHOR_BLOCKS as usize];
     let mut next = Some((0, Look::Quick));
     while let Some((block, look)) = next {
@@ -49,9 +52,10 @@ pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
         } else {
             let first_units = if look == Look::Whole { shape.slc.units } else { FIRST_UNITS };
             match newest_in(nand, shape, block, first_units)? {
-                Ok(Some((anchor, unit))) => {
-                    if newest.as_ref().is_none_or(|found| found.anchor.serial < anchor.serial) {
-                        newest = Some(Found { anchor, block, unit });
+                Ok(Some(here)) => {
+                    holders.push(block);
+                    if newest.as_ref().is_none_or(|found| found.anchor.serial < here.anchor.serial) {
+                        newest = Some(here);
                     }
                 }
                 Ok(None) => {}
@@ -63,8 +67,11 @@ pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
         };
         let mut blocks = (0..shape.geometry.blocks).zip(looks);
         let found = newest.as_ref().map(|found| (found.block, found.anchor.pair));
-        // Where a block of the pair has gone bad it may have been replaced: the newest could stand anywhere.
-        let settled = found.is_some_and(|(_, pair)| !pair.iter().any(|block| bad.contains(block)));
+        // Where a block of the pair has gone bad, or was about to be made ready, another may have taken its place: the
+        // newest could stand anywhere.
+        let making_ready = newest.as_ref().is_some_and(|found| found.unit + 1 == half_used(shape.slc.units));
+        let gone = |block: &u32| bad.contains(block) || (making_ready && !holders.contains(block));
+        let settled = found.is_some_and(|(_, pair)| !pair.iter().any(gone));
         let of_pair = |&(block, _): &(u32, Look)| found.is_some_and(|(at, pair)| block != at && pair.contains(&block));
         let in_pair = blocks.clone().filter(of_pair).find(lacks(Look::Whole)).map(|(block, _)| (block, Look::Whole));
         let anywhere = blocks.clone().find(lacks(Look::Quick)).map(|(block, _)| (block, Look::Quick));
@@ -91,14 +98,14 @@ pub(super) enum Page {
     Other,
 }
 
-/// The newest anchor in a block and its unit, if one of the first units holds one; `Err` is a version too new for this
+/// The newest anchor in a block, if one of the first units holds one; `Err` is a version too new for this
 /// program.
 fn newest_in<N: Nand>(
     nand: &mut N,
     shape: &Shape,
     block: u32,
     first_units: u32,
-) -> Result<core::result::Result<Option<(Anchor, u32)>, u32>> {
+) -> Result<core::result::Result<Option<Found>, u32>> {
     for unit in 0..first_units {
         match read_page(nand, shape, block, unit)? {
             Page::Blank => return Ok(Ok(None)),
@@ -127,7 +134,9 @@ fn newest_in<N: Nand>(
     }
     for unit in (0..=written).rev() {
         match read_page(nand, shape, block, unit)? {
-            Page::Anchor(anchor) => return Ok(Ok(Some((*anchor, unit)))),
+            Page::Anchor(anchor) => {
+                return Ok(Ok(Some(Found { anchor: *anchor, block, unit, end: written + 1 })));
+            }
             Page::Newer(version) => return Ok(Err(version)),
             Page::Blank | Page::Other => {}
         }

@@ -63,7 +63,7 @@ impl ModeShape {
             pair_slots: layout.pair_distance() * unit_slots,
             doubtful_slots: 0,
         };
-        let victims = |last| (last..shape.past_torn(last + 1, 0)).map(|unit| layout.endangers(unit).len()).sum();
+        let victims = |last| (last..shape.past_torn(last + 2, 0)).map(|unit| layout.endangers(unit).len()).sum();
         let most: usize = (0..shape.content_units).map(victims).max().unwrap_or(0);
         shape.doubtful_slots = (most as u32 + 1) * unit_slots;
         Some(shape)

@@ -62,6 +62,8 @@ pub struct Fs<N: Nand> {
     /// The chip failed under a change: nothing more is written.
     pub(crate) broken: bool,
     pub(crate) collections: u64,
+    /// Blocks for the index that were free when room was made last.
+    pub(crate) index_reserve: u32,
 }
 
 impl<N: Nand> Fs<N> {

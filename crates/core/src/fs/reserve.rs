@@ -39,7 +39,7 @@ impl<N: Nand> Fs<N> {
 
     /// Blocks a recovery would open if the power failed now: for the index, none of it written yet, and for what it
     /// copies, unless a head has the room.
-    pub(super) fn recovery_blocks(&self) -> u32 {
+    pub(crate) fn recovery_blocks(&self) -> u32 {
         let shape = &self.flash.shape;
         let room = |id: HeadId| self.flash.head(id).room(shape.mode(id.mode()));
         let slots = copied_slots(shape) + self.inodes.dirty_count() as u32 / INODES_PER_SLOT;
@@ -49,7 +49,7 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Blocks the next checkpoint may open for the index.
-    pub(crate) fn index_blocks(&self) -> u32 {
+    pub(super) fn index_blocks(&self) -> u32 {
         self.checkpoint_slots().div_ceil(self.flash.shape.slc.content_slots())
     }
 

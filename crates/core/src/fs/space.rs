@@ -13,7 +13,7 @@ use crate::format::table::Use;
 use crate::policy::victim;
 
 /// Fewer free blocks than this: background work makes room (FlexFS §3.1).
-const FREE_SOFT: u32 = 5;
+pub(crate) const FREE_SOFT: u32 = 5;
 /// Blocks that hold anchors, and blocks that log heads stand in.
 const ANCHORS: u64 = 2;
 const HEADS: u64 = 2;
@@ -69,9 +69,11 @@ impl<N: Nand> Fs<N> {
             self.checkpoint_now()?;
         }
         if self.flash.anchors.other == Other::Missing {
-            self.empty_anchor_block()?;
-        }
-        if self.head_room() >= self.operation_slots() {
+            match self.empty_anchor_block() {
+                Err(Error::NoSpace) => {}
+                outcome => outcome?,
+            }
+        } else if self.head_room() >= self.operation_slots() && self.index_blocks() <= self.index_reserve {
             return Ok(());
         }
         let (mut best, mut fruitless) = (self.flash.free_blocks(), 0);
@@ -82,7 +84,13 @@ impl<N: Nand> Fs<N> {
             fruitless = if self.flash.free_blocks() > best { 0 } else { fruitless + 1 };
             best = best.max(self.flash.free_blocks());
         }
+        if self.flash.free_blocks() < self.free_floor() && self.index_blocks() > 1 {
+            self.checkpoint_now()?;
+        }
         let free = self.flash.free_blocks();
+        if free >= self.free_floor() {
+            self.index_reserve = self.index_blocks();
+        }
         if free >= self.free_floor() || (gives_back && free >= self.host_blocks()) {
             Ok(())
         } else {
@@ -141,20 +149,26 @@ impl<N: Nand> Fs<N> {
 
     /// Empties one of the blocks that anchors may stand in, for the pair that has lost one.
     fn empty_anchor_block(&mut self) -> Result<()> {
+        self.flash.complete_pair()?;
+        if self.flash.anchors.other != Other::Missing {
+            return Ok(());
+        }
         while self.collector.is_some() {
             self.collect_step()?;
         }
         let log = self.flash.blocks.iter().take(ANCHOR_BLOCKS as usize).filter(|(_, block)| {
             block.entry.used_as == Use::Log && !block.open && !block.stuck && !block.entry.failing
         });
-        let victim = log.map(|(number, block)| (block.entry.live_bytes, number)).min();
-        if let Some((1.., number)) = victim {
+        let Some((live_bytes, number)) = log.map(|(number, block)| (block.entry.live_bytes, number)).min() else {
+            return Ok(());
+        };
+        if live_bytes > 0 {
             self.start_collecting(number, true);
         }
         while self.collector.is_some() {
             self.collect_step()?;
         }
-        self.checkpoint_now()?;
+        self.release_waiting()?;
         self.flash.complete_pair()
     }
 

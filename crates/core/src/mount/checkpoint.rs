@@ -19,6 +19,7 @@ use crate::format::place::{NO_SLOT, Place, Slot};
 use crate::format::table::{BLOCK_BYTES, BlockEntry, Use};
 use crate::format::tag::Kind;
 use crate::fs::Fs;
+use crate::fs::space::FREE_SOFT;
 use crate::index::delta::Delta;
 use crate::index::merge::Merge;
 use crate::index::tree::Tree;
@@ -232,9 +233,9 @@ impl<N: Nand> Fs<N> {
     }
 
     fn write_checkpoint_anchor(&mut self, job: &mut Checkpoint, tree: Tree, changes: Vec<(u32, u64)>) -> Result<()> {
-        self.flash.anchors.names.retain(|&(_, _, era)| era >= job.era);
+        let mut heads = job.heads.clone();
         let meta = self.flash.head(HeadId::Meta);
-        job.heads.extend(meta.block.map(|block| HeadAt { head: HeadId::Meta as u8, block, unit: meta.unit }));
+        heads.extend(meta.block.map(|block| HeadAt { head: HeadId::Meta as u8, block, unit: meta.unit }));
         let shape = &self.flash.shape;
         let anchor = Anchor {
             volume_id: self.volume.id,
@@ -257,16 +258,19 @@ impl<N: Nand> Fs<N> {
             erases: self.flash.blocks.iter().map(|(_, block)| u64::from(block.entry.erases)).sum(),
             created_ns: self.volume.created_ns,
             now_ns: job.now_ns,
-            heads: job.heads.clone(),
+            heads,
             names: Vec::new(),
             tables: job.tables.slots.clone(),
             changes,
         };
-        if job.clean {
-            // Of a volume at rest no single page may be the only one that says where the rest is.
-            self.flash.write_anchor(anchor.clone())?;
+        let names = self.flash.anchors.names.clone();
+        self.flash.anchors.names.retain(|&(_, _, era)| era >= job.era);
+        let outcome = self.write_anchors(anchor);
+        if outcome.is_err() {
+            self.flash.anchors.names = names;
+            return outcome;
         }
-        self.flash.write_anchor(anchor)?;
+        self.flash.recovering = false;
         self.volume.checkpoint += 1;
         self.volume.clean = job.clean;
         self.flash.durable_era = job.era;
@@ -277,6 +281,15 @@ impl<N: Nand> Fs<N> {
         self.index.tree = tree;
         self.index.frozen = None;
         Ok(())
+    }
+
+    /// Writes a checkpoint's anchor.
+    fn write_anchors(&mut self, anchor: Anchor) -> Result<()> {
+        if anchor.clean {
+            // Of a volume at rest no single page may be the only one that says where the rest is.
+            self.flash.write_anchor(anchor.clone())?;
+        }
+        self.flash.write_anchor(anchor)
     }
 
     /// An index or table page stands elsewhere now.
@@ -306,7 +319,8 @@ impl<N: Nand> Fs<N> {
             .map(|(number, block)| (live(block.entry.live_bytes), number))
             .collect();
         let total: u32 = meta.iter().map(|&(live, _)| live).sum();
-        let excess = (meta.len() as u32).saturating_sub(total.div_ceil(per_block) + 1);
+        let spare = u32::from(self.flash.free_blocks() >= FREE_SOFT);
+        let excess = (meta.len() as u32).saturating_sub(total.div_ceil(per_block) + spare);
         let mut touch = BTreeSet::new();
         let mut meta = meta;
         meta.sort_unstable();

@@ -109,6 +109,7 @@ impl<N: Nand> Fs<N> {
             options,
             broken: false,
             collections: 0,
+            index_reserve: 1,
         }
     }
 }

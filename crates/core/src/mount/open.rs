@@ -72,7 +72,8 @@ impl<N: Nand> Fs<N> {
         let flash = &mut self.flash;
         flash.anchors.pair = anchor.pair;
         flash.anchors.current = usize::from(anchor.pair.first() != Some(&found.block));
-        flash.anchors.newest = (flash.anchors.current, found.unit);
+        flash.anchors.newest = flash.anchors.current;
+        flash.anchors.end = found.end;
         flash.anchors.unit = flash.shape.slc.units;
         flash.anchors.serial = anchor.serial;
         flash.anchors.names = anchor.names.iter().map(|&(head, block)| (head, block, flash.era)).collect();
@@ -167,9 +168,10 @@ impl<N: Nand> Fs<N> {
         if self.options.read_only {
             return Ok(());
         }
+        self.flash.recovering = true;
         self.flash.count_recovery()?;
         // Each recovery that is cut short uses up room in the heads; fresh blocks the next one has again.
-        let fresh = anchor.recoveries > 0 && self.flash.free_blocks() > self.index_blocks();
+        let fresh = anchor.recoveries > 0 && self.flash.free_blocks() >= self.recovery_blocks();
         // A head may have left several blocks without a summary: it stood in the last one.
         for &(id, block, unit) in scan.tails.iter().rev().filter(|_| !fresh) {
             if self.flash.head(id).block.is_none() {
@@ -261,7 +263,15 @@ fn check_anchor(anchor: &Anchor, shape: &Shape) -> Result<()> {
     if !same {
         return Err(Error::NotFlexfs("its anchor describes a chip of another shape"));
     }
-    if anchor.pair.iter().any(|&block| block >= anchor.blocks) || anchor.seq >= 1 << 47 {
+    // A head may stand past its block's end, by what torn programs may have hit.
+    let heads = anchor.heads.iter().all(|at| at.block < anchor.blocks && at.unit < 1 << 24);
+    let counters = [anchor.seq, anchor.serial, anchor.checkpoint, anchor.next_ino, anchor.files];
+    let sound = heads
+        && anchor.pair.iter().all(|&block| block < anchor.blocks)
+        && counters.iter().all(|&counter| counter < 1 << 47)
+        && anchor.epoch < 1 << 31
+        && anchor.index_pages <= shape.stride * u64::from(anchor.blocks);
+    if !sound {
         return Err(Error::Corrupt { what: "anchor", slot: 0 });
     }
     Ok(())

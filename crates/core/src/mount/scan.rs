@@ -3,7 +3,7 @@
 //! Invariants: a block belongs to the log only if the anchor or a summary names it and what stands in it is new; what a
 //! torn program may have left half readable is kept in memory, as it may not be readable a second time.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -30,6 +30,7 @@ pub(super) struct Scan {
     pub seq: u64,
     pub slots: Vec<(Tag, Slot)>,
     pub visited: BTreeMap<u32, Visited>,
+    followed: BTreeSet<u32>,
     /// Recoveries begun before this one: pages that look erased but may be torn.
     recoveries: u32,
     /// Where each head can go on: past what was, or may have been, programmed.
@@ -48,6 +49,7 @@ impl Scan {
             seq: anchor.seq,
             slots: Vec::new(),
             visited: BTreeMap::new(),
+            followed: BTreeSet::new(),
             recoveries: anchor.recoveries,
             tails: Vec::new(),
             doubtful: Default::default(),
@@ -67,7 +69,7 @@ impl Scan {
 
     fn follow<N: Nand>(&mut self, flash: &mut Flash<N>, id: HeadId, mut block: u32, mut unit: u32) -> Result<()> {
         loop {
-            if block >= flash.blocks.len() || self.visited.contains_key(&block) {
+            if block >= flash.blocks.len() || !self.followed.insert(block) {
                 return Ok(());
             }
             let summary = flash.read_summary(block, id.mode(), self.seq, Cause::Metadata)?;
@@ -183,7 +185,7 @@ impl Scan {
                 past = unit + 1;
             }
             blanks = if blank { blanks + 1 } else { 0 };
-            if blanks > shape.pair_slots / shape.unit_slots.max(1) + 1 + self.recoveries {
+            if blanks > (shape.pair_slots / shape.unit_slots.max(1) + 1) * (1 + self.recoveries) {
                 break;
             }
         }
@@ -191,7 +193,8 @@ impl Scan {
         if last.is_some() || from > 0 {
             self.tails.push((id, block, shape.past_torn(past, self.recoveries)));
         }
-        let torn = last.unwrap_or(from)..shape.past_torn(last.map_or(from, |last| last + 1), 0);
+        let end = shape.past_torn(last.map_or(from, |last| last + 1), 0);
+        let torn = last.unwrap_or(from)..if end > shape.content_units { shape.units } else { end };
         let mut doubtful = victims(layout, torn);
         doubtful.extend(last);
         recent.retain(|(unit, _)| doubtful.contains(unit));

@@ -214,7 +214,7 @@ impl<N: Nand> Fs<N> {
 
     /// Lets the index follow slots that moved because their block failed under a unit of several slots.
     pub(crate) fn follow_moved(&mut self) -> Result<()> {
-        while let Some(moved) = self.flash.moved.pop() {
+        for moved in core::mem::take(&mut self.flash.moved) {
             match moved.tag.kind {
                 Kind::Data => {
                     let (from, to) =
