@@ -12,25 +12,12 @@ use nand::{Cause, CellMode, Nand, NandError};
 use super::Flash;
 use super::newest::{self, Page};
 use crate::error::{Error, Result};
-use crate::format::anchor::Anchor;
+use crate::format::anchor::{ANCHOR_BLOCKS, Anchor, half_used, ordinary_units};
 use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::{Kind, Tag};
 
-/// Anchors stand somewhere in the first so many blocks.
-pub const ANCHOR_BLOCKS: u32 = 16;
-/// Anchors that can be written after the newest one where its block is the only one left.
-const MAKESHIFT_UNITS: u32 = 6;
 /// Erases an anchor block may be ahead of the average before another takes its place.
 const WEAR_MARGIN: u32 = 64;
-
-fn ordinary_units(units: u32) -> u32 {
-    units - MAKESHIFT_UNITS.min(units / 2)
-}
-
-/// Units used of a block of this many when the other one is made ready.
-pub fn half_used(units: u32) -> u32 {
-    ordinary_units(units) / 2
-}
 
 /// The block of the pair that does not hold the newest anchor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use nand::CellMode;
 
-use super::anchors::ANCHOR_BLOCKS;
+use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::table::{BlockEntry, Use};
 
 /// A block.

@@ -9,10 +9,9 @@ use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand, NandError};
 
-use super::anchors::{ANCHOR_BLOCKS, half_used};
 use super::shape::Shape;
 use crate::error::{Error, Result};
-use crate::format::anchor::{Anchor, NotAnchor};
+use crate::format::anchor::{ANCHOR_BLOCKS, Anchor, NotAnchor, half_used};
 use crate::format::tag::{Kind, TAG_BYTES, Tag, is_blank};
 
 /// An anchor found at mount.

@@ -25,6 +25,21 @@ pub const LABEL_BYTES: usize = 32;
 /// Space kept for names given between checkpoints.
 pub const NAMES_MAX: usize = 32;
 
+/// Anchors stand somewhere in the first so many blocks.
+pub const ANCHOR_BLOCKS: u32 = 16;
+/// Anchors that can be written after the newest one where its block is the only one left.
+const MAKESHIFT_UNITS: u32 = 6;
+
+/// Units of a block of this many that anchors are written to, as long as there are two blocks.
+pub fn ordinary_units(units: u32) -> u32 {
+    units - MAKESHIFT_UNITS.min(units / 2)
+}
+
+/// Units used of a block of this many when the other one is made ready.
+pub fn half_used(units: u32) -> u32 {
+    ordinary_units(units) / 2
+}
+
 /// Where a head will write next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadAt {

@@ -7,8 +7,9 @@ use nand::{CellMode, Nand};
 use super::Fs;
 use super::types::*;
 use crate::error::{Error, Result};
-use crate::flash::anchors::{ANCHOR_BLOCKS, Other};
+use crate::flash::anchors::Other;
 use crate::flash::head::HeadId;
+use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::table::Use;
 use crate::policy::victim;
 

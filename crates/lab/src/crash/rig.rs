@@ -11,12 +11,8 @@ use crate::content::mix;
 use crate::model::ModelFs;
 use crate::ops::Shape;
 
-/// When a test volume is formatted: in 2023, and a whole number of [`STEP_NS`].
+/// When a test volume is formatted: in 2023, and a whole number of the ticks of a page's tag.
 pub const BASE_NS: i64 = 1_700_000_000_000_000_000;
-
-/// Time between two calls: about a millisecond, a multiple of the 128 µs that a page's tag tells times in, so that
-/// times can be compared exactly.
-pub const STEP_NS: i64 = 1_024_000;
 
 /// Permission bits of a test volume's root.
 const ROOT_MODE: u32 = 0o755;

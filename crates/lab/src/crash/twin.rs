@@ -7,10 +7,13 @@ use flexfs_core::{Error, Fs, MountOptions};
 use nand::Nand;
 
 use super::history::History;
-use super::rig::STEP_NS;
 use super::tap::Emulated;
 use crate::model::{Refused, errno};
 use crate::ops::{Call, Reply, call_fs, glimpse, observe};
+
+/// Time between two calls: about a millisecond, a multiple of the 128 µs that a page's tag tells times in, so that
+/// times can be compared exactly.
+const STEP_NS: i64 = 1_024_000;
 
 /// `ENOSPC` is wrong while the volume itself says this much more than the call needs is free.
 const SPACE_SLACK_BYTES: u64 = 128 << 10;
