@@ -11,6 +11,7 @@ mod server;
 pub mod volume;
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -106,7 +107,11 @@ impl Serving {
         handle.close();
         let threads_ended = timer.join().is_ok() & signalled.join().is_ok();
         keeper.close()?;
-        served.with_context(|| format!("{}: serving the mount failed", keeper.image.display()))?;
+        match served {
+            // A mount taken off the tree may end as an aborted connection.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            served => served.with_context(|| format!("{}: serving the mount failed", keeper.image.display()))?,
+        }
         if threads_ended { Ok(()) } else { Err(anyhow!("{}: the timer failed", keeper.image.display())) }
     }
 }
