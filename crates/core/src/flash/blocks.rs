@@ -53,17 +53,13 @@ pub struct BlockTable {
     pub live_bytes: u64,
     /// Bad blocks.
     pub bad: u32,
-    /// Whether to note which blocks live bytes are taken from.
-    pub watch: bool,
-    /// Blocks that live bytes were taken from while watched.
-    pub taken_from: Vec<u32>,
 }
 
 impl BlockTable {
     /// The table of these entries.
     pub fn new(entries: Vec<BlockEntry>) -> Self {
         let blocks = entries.into_iter().map(|entry| Block { entry, ..Block::default() }).collect();
-        let mut table = Self { blocks, live_bytes: 0, bad: 0, watch: false, taken_from: Vec::new() };
+        let mut table = Self { blocks, live_bytes: 0, bad: 0 };
         table.recount();
         table
     }
@@ -101,9 +97,6 @@ impl BlockTable {
         let now = i64::from(found.entry.live_bytes) + bytes;
         let Ok(live_bytes) = u32::try_from(now) else { return false };
         found.entry.live_bytes = live_bytes;
-        if bytes < 0 && self.watch {
-            self.taken_from.push(block);
-        }
         if found.entry.used_as == Use::Log {
             self.live_bytes = self.live_bytes.saturating_add_signed(bytes);
         }

@@ -67,8 +67,9 @@ pub struct Flash<N: Nand> {
     pub durable_era: u64,
     /// Copies made since mount.
     pub copies: u64,
-    /// A recovery is writing: what it takes from a block counts only with its checkpoint.
-    pub recovering: bool,
+    /// What takes live bytes from a block now may not count should the power fail: such a block is kept until the
+    /// next checkpoint.
+    pub holding: bool,
     /// Whether blocks must be named before they are opened: not while formatting or recovering.
     pub naming: bool,
     /// Slots a recovery has read and may not be able to read again.
@@ -102,7 +103,7 @@ impl<N: Nand> Flash<N> {
             era: 1,
             durable_era: 1,
             copies: 0,
-            recovering: false,
+            holding: false,
             naming: false,
             stash: Vec::new(),
             homeless: None,
@@ -205,9 +206,9 @@ impl<N: Nand> Flash<N> {
         let (Place::Run { slot, .. } | Place::Node { slot, .. }) = place else { return None };
         let block = self.shape.block_of(slot);
         self.blocks.add_live(block, -bytes);
-        let (recovering, era) = (self.recovering, self.era);
+        let (holding, era) = (self.holding, self.era);
         let found = self.blocks.get_mut(block)?;
-        if recovering {
+        if holding {
             found.era = era;
         }
         Some(found)

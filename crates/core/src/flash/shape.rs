@@ -27,8 +27,6 @@ pub struct ModeShape {
     pub summary_slots: u32,
     /// For each unit the last one that endangers it, 0 for none.
     threat: Vec<u32>,
-    /// For each unit whether its torn program may destroy another.
-    endangering: Vec<bool>,
     /// Slots after which an earlier page can no longer be endangered.
     pub pair_slots: u32,
     /// Slots of a block that one torn program may leave half readable, as far as a recovery can tell.
@@ -52,18 +50,17 @@ impl ModeShape {
                 }
             }
         }
-        let endangering = (0..units).map(|unit| !layout.endangers(unit).is_empty()).collect();
         let mut shape = Self {
             units,
             unit_slots,
             content_units: units - summary_slots / unit_slots,
             summary_slots,
             threat,
-            endangering,
             pair_slots: layout.pair_distance() * unit_slots,
             doubtful_slots: 0,
         };
-        let victims = |last| (last..shape.past_torn(last + 2, 0)).map(|unit| layout.endangers(unit).len()).sum();
+        let victims =
+            |last| (last..shape.past_torn(last + 2, 0, layout)).map(|unit| layout.endangers(unit).len()).sum();
         let most: usize = (0..shape.content_units).map(victims).max().unwrap_or(0);
         shape.doubtful_slots = (most as u32 + 1) * unit_slots;
         Some(shape)
@@ -71,10 +68,10 @@ impl ModeShape {
 
     /// The first unit from `past` on that no torn program can have hit: one of the workload and one of each recovery
     /// begun, each perhaps after units its head skipped to spare earlier ones.
-    pub fn past_torn(&self, past: u32, recoveries: u32) -> u32 {
+    pub fn past_torn(&self, past: u32, recoveries: u32, layout: &Layout) -> u32 {
         let mut next = past;
         for _ in 0..=recoveries {
-            while next < self.content_units && self.endangering.get(next as usize) == Some(&true) {
+            while next < self.content_units && !layout.endangers(next).is_empty() {
                 next += 1;
             }
             next += 1;

@@ -8,8 +8,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::tag::TAG_BYTES;
 
 const MAGIC: u32 = 0x4d53_5846;
-/// No next block.
-pub const NO_BLOCK: u32 = u32::MAX;
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
 #[repr(C)]
@@ -28,7 +26,7 @@ pub struct Summary {
     /// The tags of the block's slots in programming order; blank where nothing was programmed.
     pub tags: Vec<[u8; TAG_BYTES]>,
     /// The block this head goes on in.
-    pub next: Option<u32>,
+    pub next: u32,
 }
 
 /// Slots of `slot_bytes` a summary of `count` tags takes.
@@ -58,8 +56,7 @@ pub fn decode(block: u32, bytes: &[u8]) -> Option<Summary> {
     if header.magic.get() != MAGIC || header.block.get() != block {
         return None;
     }
-    let tags = rest.get(..header.count.get() as usize * TAG_BYTES)?;
+    let tags = rest.get(..(header.count.get() as usize).checked_mul(TAG_BYTES)?)?;
     let tags = tags.chunks_exact(TAG_BYTES).filter_map(|tag| tag.try_into().ok()).collect();
-    let next = header.next.get();
-    Some(Summary { tags, next: (next != NO_BLOCK).then_some(next) })
+    Some(Summary { tags, next: header.next.get() })
 }

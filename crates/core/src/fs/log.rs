@@ -20,7 +20,7 @@ use crate::format::tag::{Kind, ticks};
 use crate::fs::types::Compression;
 use crate::index::delta::Change;
 
-/// Partial chunks kept in memory before they are written out.
+/// Chunks kept in memory before they are written out.
 pub(super) const DIRTY_MAX: usize = 64;
 /// Slots of a group before it is closed.
 const GROUP_MAX: u64 = 256;

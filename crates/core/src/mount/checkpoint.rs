@@ -270,7 +270,7 @@ impl<N: Nand> Fs<N> {
             self.flash.anchors.names = names;
             return outcome;
         }
-        self.flash.recovering = false;
+        self.flash.holding = false;
         self.volume.checkpoint += 1;
         self.volume.clean = job.clean;
         self.flash.durable_era = job.era;

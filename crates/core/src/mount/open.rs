@@ -168,7 +168,8 @@ impl<N: Nand> Fs<N> {
         if self.options.read_only {
             return Ok(());
         }
-        self.flash.recovering = true;
+        // What this recovery writes counts only with its checkpoint.
+        self.flash.holding = true;
         self.flash.count_recovery()?;
         // Each recovery that is cut short uses up room in the heads; fresh blocks the next one has again.
         let fresh = anchor.recoveries > 0 && self.flash.free_blocks() >= self.recovery_blocks();

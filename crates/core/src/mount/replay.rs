@@ -112,20 +112,11 @@ impl<N: Nand> Fs<N> {
         let doubtful: BTreeSet<Slot> = self.flash.stash.iter().map(|stashed| stashed.slot).collect();
         let certain = scan.limit(&doubtful);
         let mut derived = BTreeMap::new();
-        let era = self.flash.era;
         for action in &actions {
-            let uncertain = doubtful.contains(&action.slot) || (!action.tag.copy && action.tag.seq >= certain);
-            self.flash.blocks.watch = uncertain;
+            self.flash.holding = doubtful.contains(&action.slot) || (!action.tag.copy && action.tag.seq >= certain);
             self.apply_action(action, &mut derived)?;
-            if uncertain {
-                for block in core::mem::take(&mut self.flash.blocks.taken_from) {
-                    if let Some(found) = self.flash.blocks.get_mut(block) {
-                        found.era = era;
-                    }
-                }
-            }
         }
-        self.flash.blocks.watch = false;
+        self.flash.holding = false;
         self.flash.blocks.recount();
         for (ino, derived) in derived {
             self.apply_derived(ino, derived)?;

@@ -73,7 +73,7 @@ impl Scan {
                 return Ok(());
             }
             let summary = flash.read_summary(block, id.mode(), self.seq, Cause::Metadata)?;
-            let next = summary.as_ref().and_then(|summary| summary.next);
+            let next = summary.as_ref().map(|summary| summary.next);
             let mut visited = Visited { id, erases: None, sealed: summary.is_some() };
             let doubtful = match summary {
                 Some(summary) => self.read_sealed(flash, block, unit, &summary, &mut visited)?,
@@ -128,8 +128,7 @@ impl Scan {
     }
 
     /// Whether the head was seen to write to the block a summary names.
-    fn went_on<N: Nand>(&self, flash: &mut Flash<N>, id: HeadId, next: Option<u32>) -> Result<bool> {
-        let Some(next) = next else { return Ok(false) };
+    fn went_on<N: Nand>(&self, flash: &mut Flash<N>, id: HeadId, next: u32) -> Result<bool> {
         let first = flash.shape.slot(next, 0);
         Ok(matches!(read_stash(flash, id, first)?, Looked::Slot(tag, _) if tag.seq >= self.seq && !tag.unlogged))
     }
@@ -191,9 +190,9 @@ impl Scan {
         }
         let layout = flash.nand.layout(id.mode());
         if last.is_some() || from > 0 {
-            self.tails.push((id, block, shape.past_torn(past, self.recoveries)));
+            self.tails.push((id, block, shape.past_torn(past, self.recoveries, layout)));
         }
-        let end = shape.past_torn(last.map_or(from, |last| last + 1), 0);
+        let end = shape.past_torn(last.map_or(from, |last| last + 1), 0, layout);
         let torn = last.unwrap_or(from)..if end > shape.content_units { shape.units } else { end };
         let mut doubtful = victims(layout, torn);
         doubtful.extend(last);
