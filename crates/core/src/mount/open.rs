@@ -214,9 +214,16 @@ impl<N: Nand> Fs<N> {
         self.inodes.count_open(ROOT_INO, 1);
     }
 
+    /// Removes what lost its last name while it was open. Nobody has anything open at a mount or an unmount.
     fn remove_orphans(&mut self) -> Result<()> {
         let (mut from, to): (Key, Key) = (key(0, KeyKind::Orphan, 0), key(1, KeyKind::Inode, 0).min(KEY_END));
-        while let Some(entry) = self.index.next(&mut self.flash, from, to)? {
+        loop {
+            let entry = match self.index.next(&mut self.flash, from, to) {
+                Ok(Some(entry)) => entry,
+                // Where the list cannot be read, the rest of the volume still can.
+                Ok(None) | Err(Error::Corrupt { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            };
             match self.begin_removal() {
                 // A full chip keeps them until a later mount.
                 Err(Error::NoSpace) => return Ok(()),
@@ -226,7 +233,6 @@ impl<N: Nand> Fs<N> {
             self.end_change(self.options.now_ns)?;
             from = entry.end();
         }
-        Ok(())
     }
 
     /// Syncs, writes a clean checkpoint and gives the chip back.
@@ -242,6 +248,7 @@ impl<N: Nand> Fs<N> {
     }
 
     fn close_volume(&mut self) -> Result<()> {
+        self.remove_orphans()?;
         self.begin_removal()?;
         while self.checkpoint.is_some() {
             self.checkpoint_step()?;
