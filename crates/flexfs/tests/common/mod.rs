@@ -83,14 +83,19 @@ pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// Takes a mount down as `umount(8)` does.
+///
+/// A process that another test of this program is just starting holds copies of all files that are open here until
+/// it runs its own program, so the mount may be busy for a moment longer than its files are open.
 pub fn umount(path: &Path) {
-    match rustix::mount::unmount(path, UnmountFlags::NOFOLLOW) {
-        Ok(()) => {}
+    wait_for("a mount to be let go of", || match rustix::mount::unmount(path, UnmountFlags::NOFOLLOW) {
+        Ok(()) => true,
+        Err(rustix::io::Errno::BUSY) => false,
         Err(rustix::io::Errno::PERM) => {
             run(Command::new("fusermount3").arg("-u").arg(path));
+            true
         }
         Err(error) => panic!("umount {}: {error}", path.display()),
-    }
+    });
 }
 
 /// A mount with its server in the foreground, as a child of the test.
