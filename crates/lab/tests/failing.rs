@@ -1,7 +1,7 @@
 //! Programs and erases that fail: no data is lost, and the volume stays usable while good blocks are left.
 
 use emulator::{Chip, FaultConfig};
-use flexfs_core::{Fs, Mode, MountOptions, NewNode, ROOT_INO, kind};
+use flexfs_core::{Error, Fs, Mode, MountOptions, NewNode, ROOT_INO, kind};
 use lab::crash::{Rig, Run};
 use lab::ops::{Step, Supply};
 
@@ -60,6 +60,74 @@ fn failing_programs_of_several_pages_lose_nothing() {
     }
 }
 
+/// The anchor that names the next block of one head may program, and fail, the unit of another.
+#[test]
+fn units_of_two_heads_that_fail_together_lose_nothing() {
+    let options = MountOptions { cache_bytes: 128 << 10, ..MountOptions::default() };
+    let rig = Rig::small("tlc-3d", 80, 24, options).unwrap();
+    let start = filled(rig.chip(5).unwrap(), &rig);
+    let mut both = 0;
+    for round in 0..150 {
+        let mut supply = Supply::new(round);
+        let mut fs = mount(start.snapshot(), &rig);
+        let settled = 100 + supply.below(100) as usize;
+        overwrite(&mut fs, &mut supply, round, settled);
+        let attr = fs.lookup(ROOT_INO, b"file").unwrap();
+        let mut written = Vec::new();
+        for _ in 0..=supply.below(12) {
+            let chunk = supply.below(attr.size / CHUNK_BYTES as u64);
+            fs.write(attr.ino, chunk * CHUNK_BYTES as u64, &[round as u8 ^ 0x55; CHUNK_BYTES], 0).unwrap();
+            written.push(chunk);
+        }
+        for _ in 0..supply.below(6) {
+            fs.background(0).unwrap();
+        }
+        let failed = fs.chip().counters().program_failures;
+        fs.chip_mut().fail_program_at(0);
+        fs.chip_mut().fail_program_at(1 + supply.below(2));
+        fs.sync(0).unwrap();
+        both += u32::from(fs.chip().counters().program_failures == failed + 2);
+        let more = supply.below(40) as usize;
+        overwrite(&mut fs, &mut supply, round, more);
+        let mut chip = fs.into_chip();
+        chip.cut_power().unwrap();
+        chip.power_on();
+        let mut fs = mount(chip, &rig);
+        assert_eq!(fs.check().unwrap().findings, Vec::<String>::new(), "round {round}");
+        for chunk in written {
+            let mut found = [0; CHUNK_BYTES];
+            fs.read(attr.ino, chunk * CHUNK_BYTES as u64, &mut found).unwrap();
+            let newest = [[round as u8 ^ 0x55; CHUNK_BYTES], [chunk as u8 ^ round as u8; CHUNK_BYTES]];
+            assert!(newest.contains(&found), "round {round}, chunk {chunk}");
+        }
+    }
+    assert!(both > 50, "too few of {both} rounds to prove anything");
+}
+
+/// A record whose program failed had its number, but where no other block could be taken no place: replay ends the log at
+/// such a gap, whatever was synced after it.
+#[test]
+fn a_volume_that_can_place_a_record_nowhere_writes_no_more() {
+    for (profile, pages) in [("flexfs-mlc", 16), ("tlc-3d", 24)] {
+        let options = MountOptions { cache_bytes: 128 << 10, ..MountOptions::default() };
+        let rig = Rig::small(profile, 80, pages, options).unwrap();
+        let mut supply = Supply::new(6);
+        let mut fs = mount(filled(rig.chip(6).unwrap(), &rig), &rig);
+        overwrite(&mut fs, &mut supply, 1, 50);
+        // After a recovery no block is known to be erased.
+        let mut fs = mount(fs.into_chip(), &rig);
+        overwrite(&mut fs, &mut supply, 2, 1);
+        fs.chip_mut().fail_program_at(0);
+        (0..1000).for_each(|erase| fs.chip_mut().fail_erase_at(erase));
+        let attr = fs.lookup(ROOT_INO, b"file").unwrap();
+        fs.write(attr.ino, 0, &[9; CHUNK_BYTES], 0).and_then(|_| fs.sync(0)).unwrap_err();
+        assert_eq!(fs.write(attr.ino, 0, &[9; CHUNK_BYTES], 0), Err(Error::ReadOnly), "{profile}");
+        assert_eq!(fs.sync(0), Err(Error::ReadOnly), "{profile}");
+        let mut found = [0; CHUNK_BYTES];
+        fs.read(attr.ino, CHUNK_BYTES as u64, &mut found).unwrap();
+    }
+}
+
 #[test]
 fn failing_blocks_and_power_cuts_together_lose_nothing() {
     println!("{:?} programs and erases failed", failing_history(rig(Mode::Baseline), 4, 10));
@@ -110,7 +178,41 @@ fn a_volume_makes_do_with_one_anchor_block_until_another_is_emptied() {
 
         let mut fs = mount(chip, &rig);
         overwrite(&mut fs, &mut supply, round, 150);
-        chip = fs.unmount(0).0;
+        let (left, outcome) = fs.unmount(0);
+        outcome.unwrap();
+        chip = left;
+    }
+}
+
+/// Each mount that recovers uses up some of the room kept for a volume with one anchor block. Mounts between which
+/// nothing was changed had used all of it, and no mount succeeded any more.
+#[test]
+fn a_volume_that_lost_an_anchor_block_can_be_mounted_again_and_again() {
+    let rig = sized(64, 64, Mode::Baseline);
+    let mut chip = filled(rig.chip(3).unwrap(), &rig);
+    let mut supply = Supply::new(4);
+    for round in 0..30 {
+        let mut fs = mount(chip, &rig);
+        overwrite(&mut fs, &mut supply, round, 100);
+        chip = fs.into_chip();
+        let mut hurt = chip.snapshot();
+        hurt.fail_erase_at(0);
+        for again in 0..12 {
+            // The power fails in the recovery, or right after it.
+            if again % 4 != 3 {
+                hurt.cut_power_at(1 + supply.below(4));
+            }
+            hurt = match Fs::mount(hurt, rig.options.clone()) {
+                Ok(fs) => fs.into_chip(),
+                Err((chip, _)) if !chip.is_powered() => chip,
+                Err((_, error)) => panic!("round {round}, mount {again}: {error}"),
+            };
+            hurt.cancel_cut();
+            hurt.power_on();
+        }
+        let mut fs = mount(hurt, &rig);
+        assert_eq!(fs.check().unwrap().findings, Vec::<String>::new(), "round {round}");
+        overwrite(&mut fs, &mut supply, round, 20);
     }
 }
 
@@ -129,7 +231,9 @@ fn filled(chip: Chip, rig: &Rig) -> Chip {
     for chunk in 0..bytes / CHUNK_BYTES as u64 {
         fs.write(ino, chunk * CHUNK_BYTES as u64, &[1; CHUNK_BYTES], 0).unwrap();
     }
-    fs.unmount(0).0
+    let (chip, outcome) = fs.unmount(0);
+    outcome.unwrap();
+    chip
 }
 
 /// Overwrites chunks at random, syncs each, and reads it back.

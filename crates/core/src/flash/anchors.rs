@@ -43,7 +43,6 @@ pub struct AnchorLog {
     pub current: usize,
     /// The unit to write next there; past the end: go to the other block.
     pub unit: u32,
-    pub serial: u64,
     /// The newest anchor.
     pub last: Option<Anchor>,
     /// Blocks named since the checkpoint: head, block, era.
@@ -63,7 +62,7 @@ impl<N: Nand> Flash<N> {
             if self.anchors.unit >= self.anchor_units() {
                 self.move_on()?;
             }
-            anchor.serial = self.anchors.serial + 1;
+            anchor.serial = self.anchors.last.as_ref().map_or(0, |last| last.serial) + 1;
             anchor.pair = self.anchors.pair;
             anchor.names = self.anchors.names.iter().map(|&(head, block, _)| (head, block)).collect();
             anchor.written_bytes = self.written_bytes;
@@ -74,7 +73,6 @@ impl<N: Nand> Flash<N> {
                 self.anchors.end = unit + 1;
             }
             if self.program_anchor(block, unit, &anchor)? {
-                self.anchors.serial = anchor.serial;
                 (self.anchors.newest, self.anchors.end) = (current, unit + 1);
                 self.anchors.last = Some(anchor.clone());
                 self.anchors.own = true;

@@ -55,7 +55,14 @@ impl<N: Nand> Flash<N> {
         let content_seq = if original { seq } else { u64::MAX };
         let copy_no = if draft.copy { self.copies } else { u64::MAX };
         self.written_bytes += data.len() as u64;
-        self.put(id, tag, content_seq, copy_no, data, cause)
+        let outcome = self.put(id, tag, content_seq, copy_no, data, cause);
+        // A number that is missing in the log would end it there for replay.
+        if let Err(error) = outcome.as_ref()
+            && original
+        {
+            self.fail(error);
+        }
+        outcome
     }
 
     /// Puts a numbered slot into the head's unit, and programs the unit when it is full.
@@ -143,10 +150,22 @@ impl<N: Nand> Flash<N> {
         let first = (head.unit * unit_slots) as usize;
         let tags: alloc::vec::Vec<_> = head.tags.get(first..).unwrap_or(&[]).to_vec();
         self.abandon_block(id);
-        self.homeless = Some(gathering);
+        // Naming a fresh block may program another head's unit, which may fail too.
+        let others = self.homeless;
+        self.homeless = Some(others.map_or(gathering, |others| others.with(gathering)));
         let outcome = self.gather_again(id, from, (&data, &tags), filled, (gathering, cause));
-        self.homeless = None;
+        self.homeless = others;
+        if let Err(error) = &outcome {
+            self.fail(error);
+        }
         outcome
+    }
+
+    /// Lets nothing more be written, because of this.
+    pub fn fail(&mut self, error: &Error) {
+        // Space that comes free later would not mend it.
+        let lasting = if *error == Error::NoSpace { Error::ReadOnly } else { error.clone() };
+        self.broken.get_or_insert(lasting);
     }
 
     fn gather_again(

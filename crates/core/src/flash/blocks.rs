@@ -18,7 +18,7 @@ pub struct Block {
     pub entry: BlockEntry,
     /// A log head stands in it.
     pub open: bool,
-    /// The era it was last programmed in; 0 before this mount.
+    /// The era it was last programmed in, or must be kept for; 0 before this mount.
     pub era: u64,
     /// Sequence number of the last record that took something live from it.
     pub kill_seq: u64,
@@ -114,10 +114,11 @@ impl BlockTable {
         }
     }
 
-    /// Whether a block waits for nothing but the next checkpoint.
-    pub fn waits_for_checkpoint(&self, number: u32) -> bool {
+    /// Whether a block can be used once the next checkpoint is durable, and not before.
+    pub fn waits_for_checkpoint(&self, number: u32, horizon: Horizon) -> bool {
         let block = self.get(number);
-        matches!(block.entry.used_as, Use::Log | Use::Meta) && block.entry.live_bytes == 0 && !block.open
+        let empty = matches!(block.entry.used_as, Use::Log | Use::Meta) && block.entry.live_bytes == 0 && !block.open;
+        empty && !self.reusable(number, horizon)
     }
 
     fn emptied(block: &Block, horizon: Horizon) -> bool {

@@ -62,6 +62,18 @@ impl Exposed {
     }
 }
 
+impl Exposed {
+    /// What two units hold together.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            content_seq: self.content_seq.min(other.content_seq),
+            group_seq: self.group_seq.min(other.group_seq),
+            copy_no: self.copy_no.min(other.copy_no),
+            ..self
+        }
+    }
+}
+
 /// A head.
 pub struct Head {
     pub block: Option<u32>,

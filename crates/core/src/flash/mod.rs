@@ -74,7 +74,10 @@ pub struct Flash<N: Nand> {
     pub naming: bool,
     /// Slots a recovery has read and may not be able to read again.
     pub stash: Vec<Stashed>,
-    /// What a unit holds whose program failed, while it is gathered again elsewhere.
+    /// The chip failed under a change, or something that has its number found no place: nothing more is written, and
+    /// this is said instead.
+    pub broken: Option<Error>,
+    /// What units hold whose program failed, while they are gathered again elsewhere.
     pub homeless: Option<Exposed>,
     /// Slots whose address changed; the index must follow.
     pub moved: Vec<Moved>,
@@ -106,6 +109,7 @@ impl<N: Nand> Flash<N> {
             holding: false,
             naming: false,
             stash: Vec::new(),
+            broken: None,
             homeless: None,
             moved: Vec::new(),
             opened: 0,

@@ -37,7 +37,7 @@ pub fn ordinary_units(units: u32) -> u32 {
 
 /// Units used of a block of this many when the other one is made ready.
 pub fn half_used(units: u32) -> u32 {
-    ordinary_units(units) / 2
+    (ordinary_units(units) / 2).max(1)
 }
 
 /// Where a head will write next.

@@ -92,9 +92,7 @@ impl<N: Nand> Fs<N> {
 
     /// Writes; a short count only where space ran out after some bytes.
     pub fn write(&mut self, ino: Ino, offset: u64, data: &[u8], now_ns: i64) -> Result<usize> {
-        if self.options.read_only || self.broken {
-            return Err(Error::ReadOnly);
-        }
+        self.writable()?;
         self.file(ino)?;
         if offset.saturating_add(data.len() as u64) > self.size_max() {
             return Err(Error::FileTooLarge);
@@ -108,7 +106,7 @@ impl<N: Nand> Fs<N> {
             let part = rest.get(..count).unwrap_or(rest);
             match self.write_part(ino, at / chunk_bytes, skip, part, now_ns) {
                 Ok(()) => done += count,
-                Err(_) if done > 0 => break,
+                Err(Error::NoSpace) if done > 0 && self.flash.broken.is_none() => break,
                 Err(error) => return Err(error),
             }
         }

@@ -234,17 +234,20 @@ impl<N: Nand> Fs<N> {
     }
 
     fn store_dirty(&mut self, head: HeadId, ino: u64, chunk: u64, may_end: bool) -> Result<()> {
-        let Some(dirty) = self.log.dirty.remove(&(ino, chunk)) else { return Ok(()) };
+        let Some(mut dirty) = self.log.dirty.remove(&(ino, chunk)) else { return Ok(()) };
         self.log.turns.remove(&dirty.turn);
-        let outcome = self.store_taken(head, ino, chunk, &dirty.bytes, may_end);
+        let outcome = self.store_taken(head, ino, chunk, &dirty, may_end);
         if outcome.is_err() {
+            // It may have been mapped before the failure.
+            dirty.fresh = false;
             self.log.turns.insert(dirty.turn, (ino, chunk));
             self.log.dirty.insert((ino, chunk), dirty);
         }
         outcome
     }
 
-    fn store_taken(&mut self, head: HeadId, ino: u64, chunk: u64, bytes: &[u8], may_end: bool) -> Result<()> {
+    fn store_taken(&mut self, head: HeadId, ino: u64, chunk: u64, dirty: &Dirty, may_end: bool) -> Result<()> {
+        let (bytes, fresh) = (dirty.bytes.as_slice(), dirty.fresh);
         let now_ns = self.inode(ino)?.mtime_ns;
         let slot_bytes = self.flash.shape.slot_bytes;
         let lz4 = self.options.compression == Compression::Lz4;
@@ -255,7 +258,7 @@ impl<N: Nand> Fs<N> {
             let body = Body::Data { chunk, time_ns: now_ns, len: bytes.len() as u32, lz4: false, bytes };
             return self.push_data(ino, chunk, body);
         }
-        let piece = Piece { ino, chunk, bytes, time_ns: now_ns, fresh: false, may_end };
+        let piece = Piece { ino, chunk, bytes, time_ns: now_ns, fresh, may_end };
         let replaced = if bytes.len() == slot_bytes {
             self.store_bare(head, piece, bytes)?
         } else {

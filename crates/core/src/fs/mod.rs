@@ -59,10 +59,8 @@ pub struct Fs<N: Nand> {
     pub(crate) checkpoint: Option<Checkpoint>,
     pub(crate) collector: Option<Collector>,
     pub(crate) options: MountOptions,
-    /// The chip failed under a change: nothing more is written.
-    pub(crate) broken: bool,
     pub(crate) collections: u64,
-    /// Blocks for the index that were free when room was made last.
+    /// Blocks for the index that were free when room was made last, if no checkpoint has come since.
     pub(crate) index_reserve: u32,
 }
 
@@ -98,19 +96,26 @@ impl<N: Nand> Fs<N> {
     }
 
     fn begin(&mut self, gives_back: bool) -> Result<()> {
-        if self.options.read_only || self.broken {
-            return Err(Error::ReadOnly);
-        }
+        self.writable()?;
         let ready = self.flash.own_anchor().and_then(|()| self.make_room(gives_back));
         self.noted(ready)
     }
 
     /// Remembers that the chip failed.
     pub(crate) fn noted<T>(&mut self, outcome: Result<T>) -> Result<T> {
-        if let Err(Error::Nand(_)) = outcome {
-            self.broken = true;
+        if let Err(error @ Error::Nand(_)) = &outcome {
+            self.flash.fail(error);
         }
         outcome
+    }
+
+    /// Whether anything may be written; the failure that ended it, otherwise.
+    pub(crate) fn writable(&self) -> Result<()> {
+        match &self.flash.broken {
+            _ if self.options.read_only => Err(Error::ReadOnly),
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
     }
 
     /// Ends a change: buffers that are full go out.
@@ -256,7 +261,7 @@ impl<N: Nand> Fs<N> {
     /// Counts a handle as released; the last one of an inode without names removes it.
     pub fn release(&mut self, ino: Ino, now_ns: i64) -> Result<()> {
         let left = self.inodes.count_open(ino, -1);
-        if left > 0 || self.options.read_only || self.broken || self.inode(ino)?.nlink > 0 {
+        if left > 0 || self.writable().is_err() || self.inode(ino)?.nlink > 0 {
             return Ok(());
         }
         self.begin_removal()?;
@@ -283,7 +288,7 @@ impl<N: Nand> Fs<N> {
         }
         let idle = self.log.is_empty() && self.flash.ended_seq == self.flash.next_seq;
         if idle && self.flash.promised_seq == self.flash.next_seq {
-            return if self.broken { Err(Error::ReadOnly) } else { Ok(()) };
+            return self.writable();
         }
         self.begin_removal()?;
         self.log.since_ns = Some(now_ns);

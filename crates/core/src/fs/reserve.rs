@@ -34,23 +34,44 @@ impl<N: Nand> Fs<N> {
 
     /// Blocks that must be free before a caller's next block is taken.
     pub(super) fn free_floor(&self) -> u32 {
-        self.host_blocks() + COLLECTION_BLOCKS + self.recovery_blocks()
+        self.host_blocks() + self.index_blocks(1) + self.recovery_floor()
     }
 
-    /// Blocks a recovery would open if the power failed now: for the index, none of it written yet, and for what it
-    /// copies, unless a head has the room.
+    /// Of those, the ones for the index: a checkpoint may come before room is made again, and a recovery after it.
+    pub(super) fn index_floor(&self) -> u32 {
+        self.index_blocks(1) + self.index_blocks(ROOMY)
+    }
+
+    /// Blocks that must be free for collection to begin, and for a recovery if the power fails in it.
+    pub(super) fn recovery_floor(&self) -> u32 {
+        COLLECTION_BLOCKS + self.recovery_blocks()
+    }
+
+    /// Blocks a recovery would open if the power failed now, for the index and for what it copies, unless a head has
+    /// the room.
     pub(crate) fn recovery_blocks(&self) -> u32 {
-        let shape = &self.flash.shape;
-        let room = |id: HeadId| self.flash.head(id).room(shape.mode(id.mode()));
-        let slots = copied_slots(shape) + self.inodes.dirty_count() as u32 / INODES_PER_SLOT;
-        let room = room(HeadId::Slc).max(room(HeadId::Native));
-        let copies = if room >= ROOMY * slots { 0 } else { slots.div_ceil(shape.slc.content_slots()) };
-        self.index_blocks() + copies
+        self.index_blocks(ROOMY) + self.copy_blocks()
     }
 
-    /// Blocks the next checkpoint may open for the index.
-    pub(super) fn index_blocks(&self) -> u32 {
-        self.checkpoint_slots().div_ceil(self.flash.shape.slc.content_slots())
+    /// Blocks a recovery would open for what it copies.
+    fn copy_blocks(&self) -> u32 {
+        let slots = copied_slots(&self.flash.shape) + self.inodes.dirty_count() as u32 / INODES_PER_SLOT;
+        self.blocks_for(slots, self.room(HeadId::Slc).max(self.room(HeadId::Native)), ROOMY)
+    }
+
+    /// Slots a head has left in its block.
+    fn room(&self, id: HeadId) -> u32 {
+        self.flash.head(id).room(self.flash.shape.mode(id.mode()))
+    }
+
+    /// Blocks the next checkpoint may open, unless the head of the index has room for `times` as much as it writes.
+    pub(super) fn index_blocks(&self, times: u32) -> u32 {
+        self.blocks_for(self.checkpoint_slots(), self.room(HeadId::Meta), times)
+    }
+
+    /// Blocks for so many slots, unless there is `room` for `times` as many.
+    fn blocks_for(&self, slots: u32, room: u32, times: u32) -> u32 {
+        if room >= times * slots { 0 } else { slots.div_ceil(self.flash.shape.slc.content_slots()) }
     }
 
     /// Pages the checkpoint after a recovery may write: those that changes fall into, those they fill, their parents
@@ -65,11 +86,9 @@ impl<N: Nand> Fs<N> {
 
     /// Blocks the capacity leaves out for the reserve, besides those for the index.
     pub(super) fn reserve_blocks(&self) -> u32 {
-        let shape = &self.flash.shape;
-        let per_block = shape.slc.content_slots();
+        let per_block = self.flash.shape.slc.content_slots();
         let waiting = (DIRTY_MAX as u32).min(per_block);
-        let copied = copied_slots(shape);
-        let copies = if per_block >= ROOMY * copied { 0 } else { copied.div_ceil(per_block) };
+        let copies = self.blocks_for(copied_slots(&self.flash.shape), per_block, ROOMY);
         (OPERATION_SLOTS + waiting).div_ceil(per_block) + COLLECTION_BLOCKS + copies
     }
 }

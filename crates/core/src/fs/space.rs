@@ -69,28 +69,17 @@ impl<N: Nand> Fs<N> {
         if self.needs_checkpoint() {
             self.checkpoint_now()?;
         }
-        if self.flash.anchors.other == Other::Missing {
-            match self.empty_anchor_block() {
-                Err(Error::NoSpace) => {}
-                outcome => outcome?,
-            }
-        } else if self.head_room() >= self.operation_slots() && self.index_blocks() <= self.index_reserve {
+        self.replace_lost_anchor_block()?;
+        if self.head_room() >= self.operation_slots() && self.index_floor() <= self.index_reserve {
             return Ok(());
         }
-        let (mut best, mut fruitless) = (self.flash.free_blocks(), 0);
-        while self.flash.free_blocks() < self.free_floor() && fruitless < FRUITLESS_MAX {
-            if !self.reclaim()? {
-                break;
-            }
-            fruitless = if self.flash.free_blocks() > best { 0 } else { fruitless + 1 };
-            best = best.max(self.flash.free_blocks());
-        }
-        if self.flash.free_blocks() < self.free_floor() && self.index_blocks() > 1 {
+        self.free_up(Self::free_floor)?;
+        if self.flash.free_blocks() < self.free_floor() && self.index_floor() > 2 {
             self.checkpoint_now()?;
         }
         let free = self.flash.free_blocks();
         if free >= self.free_floor() {
-            self.index_reserve = self.index_blocks();
+            self.index_reserve = self.index_floor();
         }
         if free >= self.free_floor() || (gives_back && free >= self.host_blocks()) {
             Ok(())
@@ -148,6 +137,40 @@ impl<N: Nand> Fs<N> {
         Ok(true)
     }
 
+    /// After a recovery, whose blocks the next one would miss.
+    pub(crate) fn restore_reserve(&mut self) -> Result<()> {
+        self.replace_lost_anchor_block()?;
+        match self.free_up(Self::recovery_floor) {
+            // Then whoever writes next is told.
+            Err(Error::NoSpace) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// Empties blocks until so many are free, or too little comes of it.
+    fn free_up(&mut self, floor: fn(&Self) -> u32) -> Result<()> {
+        let (mut best, mut fruitless) = (self.flash.free_blocks(), 0);
+        while self.flash.free_blocks() < floor(self) && fruitless < FRUITLESS_MAX {
+            if !self.reclaim()? {
+                break;
+            }
+            fruitless = if self.flash.free_blocks() > best { 0 } else { fruitless + 1 };
+            best = best.max(self.flash.free_blocks());
+        }
+        Ok(())
+    }
+
+    /// Where the pair of anchor blocks has lost one, finds another, if that can be done now.
+    fn replace_lost_anchor_block(&mut self) -> Result<()> {
+        match self.flash.anchors.other {
+            Other::Missing => match self.empty_anchor_block() {
+                Err(Error::NoSpace) => Ok(()),
+                outcome => outcome,
+            },
+            Other::Old | Other::Ready => Ok(()),
+        }
+    }
+
     /// Empties one of the blocks that anchors may stand in, for the pair that has lost one.
     fn empty_anchor_block(&mut self) -> Result<()> {
         self.flash.complete_pair()?;
@@ -181,7 +204,8 @@ impl<N: Nand> Fs<N> {
         if self.flash.free_blocks() > before {
             return Ok(true);
         }
-        let waiting = (0..self.flash.blocks.len()).any(|block| self.flash.blocks.waits_for_checkpoint(block));
+        let horizon = self.flash.horizon();
+        let waiting = (0..self.flash.blocks.len()).any(|block| self.flash.blocks.waits_for_checkpoint(block, horizon));
         if !waiting {
             return Ok(false);
         }
@@ -222,7 +246,7 @@ impl<N: Nand> Fs<N> {
 
     /// Does at most one page's worth of internal work; returns when to call again, or `None` when idle.
     pub fn background(&mut self, now_ns: i64) -> Result<Option<i64>> {
-        if self.options.read_only || self.broken {
+        if self.writable().is_err() {
             return Ok(None);
         }
         let outcome = self.background_step(now_ns);

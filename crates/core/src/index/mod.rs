@@ -82,6 +82,14 @@ impl Index {
     ) -> Result<Replaced> {
         let mut replaced = Replaced::default();
         let (mut from, to) = (key, key + change.span());
+        // Of what spans pages none may be unreadable: nothing must be left half done.
+        while !fresh
+            && change.span() > 1
+            && let Some(entry) = self.next(flash, from, to)?
+        {
+            from = entry.end();
+        }
+        from = key;
         while !fresh && let Some(entry) = self.next(flash, from, to)? {
             replaced.any = true;
             if kind_of(entry.key) == KeyKind::Data as u8 {

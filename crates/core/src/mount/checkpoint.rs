@@ -274,6 +274,7 @@ impl<N: Nand> Fs<N> {
         self.volume.checkpoint += 1;
         self.volume.clean = job.clean;
         self.flash.durable_era = job.era;
+        self.index_reserve = 0;
         for &slot in job.merge.dead.iter().chain(&job.dead_tables) {
             self.flash.release(Place::Run { slot, count: 1 }, 0);
         }

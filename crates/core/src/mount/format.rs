@@ -106,9 +106,8 @@ impl<N: Nand> Fs<N> {
             checkpoint: None,
             collector: None,
             options,
-            broken: false,
             collections: 0,
-            index_reserve: 1,
+            index_reserve: 0,
         }
     }
 }

@@ -75,7 +75,6 @@ impl<N: Nand> Fs<N> {
         flash.anchors.newest = flash.anchors.current;
         flash.anchors.end = found.end;
         flash.anchors.unit = flash.shape.slc.units;
-        flash.anchors.serial = anchor.serial;
         flash.anchors.names = anchor.names.iter().map(|&(head, block)| (head, block, flash.era)).collect();
         flash.anchors.last = Some(anchor.clone());
         flash.written_bytes = anchor.written_bytes;
@@ -92,7 +91,13 @@ impl<N: Nand> Fs<N> {
             Err(Error::Corrupt { .. }) => self.stand_in_for_root(anchor),
             Err(_) => return Err(Error::Corrupt { what: "the root directory", slot: 0 }),
         }
-        if self.options.read_only { Ok(()) } else { self.remove_orphans() }
+        if self.options.read_only {
+            return Ok(());
+        }
+        if !anchor.clean {
+            self.restore_reserve()?;
+        }
+        self.remove_orphans()
     }
 
     /// Fills the block table from its pages and what the anchor adds.
@@ -217,33 +222,30 @@ impl<N: Nand> Fs<N> {
     /// Removes what lost its last name while it was open. Nobody has anything open at a mount or an unmount.
     fn remove_orphans(&mut self) -> Result<()> {
         let (mut from, to): (Key, Key) = (key(0, KeyKind::Orphan, 0), key(1, KeyKind::Inode, 0).min(KEY_END));
-        loop {
-            let entry = match self.index.next(&mut self.flash, from, to) {
-                Ok(Some(entry)) => entry,
-                // Where the list cannot be read, the rest of the volume still can.
-                Ok(None) | Err(Error::Corrupt { .. }) => return Ok(()),
-                Err(error) => return Err(error),
-            };
+        while let Some(entry) = self.index.next(&mut self.flash, from, to)? {
             match self.begin_removal() {
                 // A full chip keeps them until a later mount.
                 Err(Error::NoSpace) => return Ok(()),
                 ready => ready?,
             }
-            self.forget(offset_of(entry.key))?;
-            self.end_change(self.options.now_ns)?;
+            match self.forget(offset_of(entry.key)) {
+                // What cannot be read stays; the rest of the volume is as good as before.
+                Err(Error::Corrupt { .. }) => {}
+                outcome => {
+                    outcome?;
+                    self.end_change(self.options.now_ns)?;
+                }
+            }
             from = entry.end();
         }
+        Ok(())
     }
 
     /// Syncs, writes a clean checkpoint and gives the chip back.
     pub fn unmount(mut self, now_ns: i64) -> (N, Result<()>) {
         self.options.now_ns = now_ns;
         let untouched = self.options.read_only || (!self.flash.anchors.own && self.volume.clean);
-        let outcome = match (untouched, self.broken) {
-            (true, _) => Ok(()),
-            (false, true) => Err(Error::ReadOnly),
-            (false, false) => self.close_volume(),
-        };
+        let outcome = if untouched { Ok(()) } else { self.writable().and_then(|()| self.close_volume()) };
         (self.flash.nand, outcome)
     }
 

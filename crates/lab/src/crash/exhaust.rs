@@ -164,6 +164,7 @@ impl<'a> Workload<'a> {
             let Some(mut twin) = self.twin.take() else { return Err("no volume".into()) };
             let step = shape.draw(&self.supply.words(), twin.history.live());
             let before = twin.history.clone();
+            let first = twin.fs.chip().emulated().operations();
             twin.fs.chip_mut().record(true);
             let (mut twin, allowed) = self.take(twin, &step, before).map_err(|e| format!("step {index}: {e}"))?;
             let now_ns = twin.now_ns;
@@ -171,7 +172,11 @@ impl<'a> Workload<'a> {
             let tap = twin.fs.chip_mut();
             tap.record(false);
             let allowed = Arc::new(allowed);
-            for torn in tap.take_torn() {
+            let (torn, done) = (tap.take_torn(), tap.emulated().operations() - first);
+            if torn.len() as u64 != done {
+                return Err(format!("{during}: {} of {done} flash operations were cut", torn.len()));
+            }
+            for torn in torn {
                 let case = Case { torn, history: Arc::clone(&allowed), now_ns, during: during.clone() };
                 send(case)?;
             }
