@@ -112,8 +112,7 @@ fn blocks_are_counted_when_they_are_written_and_not_again_when_they_are_flushed(
         let link = fs.symlink(ROOT_INO, b"link", b"target", 0, 0, 1).unwrap().ino;
         let file = fs.create(ROOT_INO, b"file", FILE, 1).unwrap().ino;
         let counts = |fs: &mut Fs<Chip>| (fs.getattr(link).unwrap().blocks, fs.getattr(file).unwrap().blocks);
-        let mut expected = vec![(0, 4096 + 100, 16), (0, 4096 + 100, 16), (3 * 4096, 4096, 24), (4095, 2, 24)];
-        for (offset, len, blocks) in expected.drain(..) {
+        for (offset, len, blocks) in [(0, 4096 + 100, 16), (0, 4096 + 100, 16), (3 * 4096, 4096, 24), (4095, 2, 24)] {
             fs.write(file, offset, &pattern(offset, len), 2).unwrap();
             assert_eq!(counts(&mut fs), (8, blocks), "{mode:?}");
             fs.sync(3).unwrap();
