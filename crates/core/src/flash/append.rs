@@ -161,13 +161,6 @@ impl<N: Nand> Flash<N> {
         outcome
     }
 
-    /// Lets nothing more be written, because of this.
-    pub fn fail(&mut self, error: &Error) {
-        // Space that comes free later would not mend it.
-        let lasting = if *error == Error::NoSpace { Error::ReadOnly } else { error.clone() };
-        self.broken.get_or_insert(lasting);
-    }
-
     fn gather_again(
         &mut self,
         id: HeadId,

@@ -60,9 +60,7 @@ impl Exposed {
     fn none(unit: u32) -> Self {
         Self { unit, content_seq: u64::MAX, group_seq: u64::MAX, copy_no: u64::MAX, keep: false }
     }
-}
 
-impl Exposed {
     /// What two units hold together.
     pub fn with(self, other: Self) -> Self {
         Self {

@@ -139,6 +139,13 @@ impl<N: Nand> Flash<N> {
         }
     }
 
+    /// Lets nothing more be written, because of this.
+    pub fn fail(&mut self, error: &Error) {
+        // Space that comes free later would not mend it.
+        let lasting = if *error == Error::NoSpace { Error::ReadOnly } else { error.clone() };
+        self.broken.get_or_insert(lasting);
+    }
+
     /// How far the log has got.
     pub fn horizon(&self) -> Horizon {
         let oldest = HeadId::ALL.iter().map(|&id| self.head(id).oldest_exposed_copy()).min().unwrap_or(u64::MAX);

@@ -16,7 +16,7 @@ const OPERATION_SLOTS: u32 = 8;
 /// Inode nodes that fit a slot, at least.
 const INODES_PER_SLOT: u32 = 32;
 /// A head with room for so many times what a recovery copies has enough for it, and for others that are cut short.
-const ROOMY: u32 = 6;
+pub(super) const ROOMY: u32 = 6;
 /// A block for collection to write to.
 const COLLECTION_BLOCKS: u32 = 1;
 

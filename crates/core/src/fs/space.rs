@@ -5,6 +5,7 @@
 use nand::{CellMode, Nand};
 
 use super::Fs;
+use super::reserve::ROOMY;
 use super::types::*;
 use crate::error::{Error, Result};
 use crate::flash::anchors::Other;
@@ -74,7 +75,7 @@ impl<N: Nand> Fs<N> {
             return Ok(());
         }
         self.free_up(Self::free_floor)?;
-        if self.flash.free_blocks() < self.free_floor() && self.index_floor() > 2 {
+        if self.flash.free_blocks() < self.free_floor() && self.index_blocks(ROOMY) > 1 {
             self.checkpoint_now()?;
         }
         let free = self.flash.free_blocks();
@@ -141,8 +142,8 @@ impl<N: Nand> Fs<N> {
     pub(crate) fn restore_reserve(&mut self) -> Result<()> {
         self.replace_lost_anchor_block()?;
         match self.free_up(Self::recovery_floor) {
-            // Then whoever writes next is told.
-            Err(Error::NoSpace) => Ok(()),
+            // What is there can be read; whoever writes next is told.
+            Err(Error::NoSpace | Error::Corrupt { .. }) => Ok(()),
             outcome => outcome,
         }
     }
