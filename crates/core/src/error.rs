@@ -32,6 +32,8 @@ pub enum Error {
     ReadOnly,
     #[error("no such extended attribute")]
     NoAttribute,
+    #[error("nothing more of that kind up to the end of the file")]
+    PastEnd,
     #[error("the result does not fit: {0}")]
     TooLarge(&'static str),
     /// What stands on flash fails its check: wrong data is never returned.
@@ -60,6 +62,7 @@ impl Error {
             Error::NotPermitted(_) => 1,
             Error::NotFound => 2,
             Error::Corrupt { .. } | Error::Nand(_) => 5,
+            Error::PastEnd => 6,
             Error::TooLarge(_) => 7,
             Error::Exists => 17,
             Error::NotDirectory => 20,

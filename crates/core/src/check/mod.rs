@@ -8,8 +8,9 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use crate::error::{Error, Result};
+use crate::format::inode::Inode;
 use crate::format::key::{KEY_END, KeyKind, ino_of, kind_of, name_offset, offset_of};
-use crate::format::node::{Body, Inode};
+use crate::format::node::Body;
 use crate::format::page::Entry;
 use crate::format::place::{NO_SLOT, Place, Slot};
 use crate::format::table::Use;
@@ -61,6 +62,10 @@ impl<N: Nand> Fs<N> {
         if files != self.volume.files {
             note(&mut report, format!("volume: {} inodes are counted, {files} are there", self.volume.files));
         }
+        if report.reserved_chunks != self.index.reserved_chunks {
+            let (counted, there) = (self.index.reserved_chunks, report.reserved_chunks);
+            note(&mut report, format!("volume: {counted} chunks are counted as reserved, {there} are"));
+        }
         Ok(report)
     }
 
@@ -108,6 +113,11 @@ impl<N: Nand> Fs<N> {
         }
         if kind_of(entry.key) == KeyKind::Orphan as u8 {
             seen.entry(offset).or_default().orphan = true;
+            return Ok(());
+        }
+        if let Place::Reserved { count } = entry.place {
+            seen.entry(ino).or_default().chunks += u64::from(count);
+            report.reserved_chunks += u64::from(count);
             return Ok(());
         }
         if let Place::Run { slot, count } = entry.place {

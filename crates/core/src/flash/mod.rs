@@ -185,7 +185,7 @@ impl<N: Nand> Flash<N> {
         match place {
             Place::Run { count, .. } => count * self.shape.slot_bytes as u32,
             Place::Node { units, .. } => u32::from(units) * crate::format::place::NODE_UNIT as u32,
-            Place::Mark | Place::Pending { .. } => 0,
+            Place::Mark | Place::Reserved { .. } | Place::Pending { .. } => 0,
         }
     }
 

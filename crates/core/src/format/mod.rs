@@ -5,6 +5,7 @@
 
 pub mod anchor;
 pub mod crc;
+pub mod inode;
 pub mod key;
 pub mod node;
 pub mod page;

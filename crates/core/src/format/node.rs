@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::inode::Inode;
 use super::key::{Key, KeyKind, key};
 use super::place::{NODE_UNIT, Slot};
 use super::tag::{CHUNKS_MAX, INO_MAX, low, wide};
@@ -18,25 +19,6 @@ pub const HEAD_BYTES: usize = 16;
 pub const DATA_HEAD_BYTES: usize = HEAD_BYTES + 24;
 /// Bytes of an attribute node before name and value.
 pub const XATTR_HEAD_BYTES: usize = HEAD_BYTES + 16;
-
-/// An inode as it stands on flash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inode {
-    pub mode: u32,
-    pub nlink: u32,
-    pub uid: u32,
-    pub gid: u32,
-    pub rdev: u32,
-    pub size: u64,
-    /// Chunks that are mapped.
-    pub chunks: u64,
-    pub atime_ns: i64,
-    pub mtime_ns: i64,
-    pub ctime_ns: i64,
-    pub btime_ns: i64,
-    /// The directory that holds this directory; 0 for anything else.
-    pub parent: u64,
-}
 
 /// When a node takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +70,11 @@ pub enum Body<'a> {
     },
     /// The inode and all it had is gone.
     Forget,
+    /// Space is kept for those of the chunks `from .. from + count` that are holes.
+    Reserve {
+        from: u64,
+        count: u64,
+    },
 }
 
 /// A node.
@@ -110,24 +97,6 @@ struct Head {
 
 const FLAG_COPY: u8 = 1;
 const FLAG_LZ4: u8 = 2;
-
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
-#[repr(C)]
-struct RawInode {
-    mode: U32,
-    nlink: U32,
-    uid: U32,
-    gid: U32,
-    rdev: U32,
-    reserved: U32,
-    size: U64,
-    chunks: U64,
-    atime_ns: I64,
-    mtime_ns: I64,
-    ctime_ns: I64,
-    btime_ns: I64,
-    parent: U64,
-}
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
 #[repr(C)]
@@ -166,43 +135,6 @@ struct RawPair {
     second: U64,
 }
 
-impl Inode {
-    fn raw(&self) -> RawInode {
-        RawInode {
-            mode: U32::new(self.mode),
-            nlink: U32::new(self.nlink),
-            uid: U32::new(self.uid),
-            gid: U32::new(self.gid),
-            rdev: U32::new(self.rdev),
-            reserved: U32::new(0),
-            size: U64::new(self.size),
-            chunks: U64::new(self.chunks),
-            atime_ns: I64::new(self.atime_ns),
-            mtime_ns: I64::new(self.mtime_ns),
-            ctime_ns: I64::new(self.ctime_ns),
-            btime_ns: I64::new(self.btime_ns),
-            parent: U64::new(self.parent),
-        }
-    }
-
-    fn from_raw(raw: &RawInode) -> Self {
-        Self {
-            mode: raw.mode.get(),
-            nlink: raw.nlink.get(),
-            uid: raw.uid.get(),
-            gid: raw.gid.get(),
-            rdev: raw.rdev.get(),
-            size: raw.size.get().min(i64::MAX as u64),
-            chunks: raw.chunks.get().min(CHUNKS_MAX),
-            atime_ns: raw.atime_ns.get(),
-            mtime_ns: raw.mtime_ns.get(),
-            ctime_ns: raw.ctime_ns.get(),
-            btime_ns: raw.btime_ns.get(),
-            parent: raw.parent.get() & INO_MAX,
-        }
-    }
-}
-
 impl<'a> Node<'a> {
     /// The key it is found under, if it leaves something to find.
     pub fn key(&self) -> Option<Key> {
@@ -211,7 +143,11 @@ impl<'a> Node<'a> {
             Body::Entry { offset, .. } => Some(key(self.ino, KeyKind::Entry, offset)),
             Body::Data { chunk, .. } => Some(key(self.ino, KeyKind::Data, chunk)),
             Body::Xattr { offset, .. } => Some(key(self.ino, KeyKind::Xattr, offset)),
-            Body::EntryGone { .. } | Body::Cut { .. } | Body::XattrGone { .. } | Body::Forget => None,
+            Body::EntryGone { .. }
+            | Body::Cut { .. }
+            | Body::XattrGone { .. }
+            | Body::Forget
+            | Body::Reserve { .. } => None,
         }
     }
 
@@ -231,7 +167,7 @@ impl<'a> Node<'a> {
     fn encode_body(&self, out: &mut Vec<u8>) -> (u8, u8) {
         match self.body {
             Body::Inode(inode) => {
-                out.extend_from_slice(inode.raw().as_bytes());
+                inode.encode(out);
                 (1, 0)
             }
             Body::Entry { offset, child, mode, time_ns, name } => {
@@ -275,6 +211,7 @@ impl<'a> Node<'a> {
             }
             Body::XattrGone { offset } => (7, encode_pair(out, offset, 0)),
             Body::Forget => (8, 0),
+            Body::Reserve { from, count } => (9, encode_pair(out, from, count)),
         }
     }
 
@@ -292,7 +229,7 @@ impl<'a> Node<'a> {
             Order::Back(u16::from_le_bytes([low_byte, high_byte]))
         };
         let body = match head.kind {
-            1 => Body::Inode(Inode::from_raw(RawInode::ref_from_prefix(body).ok()?.0)),
+            1 => Body::Inode(Inode::decode(body)?),
             2 => {
                 let (raw, rest) = RawEntry::ref_from_prefix(body).ok()?;
                 let name = rest.get(..usize::from(raw.name_len.get()))?;
@@ -309,10 +246,7 @@ impl<'a> Node<'a> {
             }
             4 => decode_data(body, head.flags & FLAG_LZ4 != 0)?,
             5 => {
-                let (from, count) = decode_pair(body)?;
-                if from.checked_add(count)? > CHUNKS_MAX {
-                    return None;
-                }
+                let (from, count) = decode_range(body)?;
                 Body::Cut { from, count }
             }
             6 => {
@@ -323,6 +257,10 @@ impl<'a> Node<'a> {
             }
             7 => Body::XattrGone { offset: decode_pair(body)?.0 },
             8 => Body::Forget,
+            9 => {
+                let (from, count) = decode_range(body)?;
+                Body::Reserve { from, count }
+            }
             _ => return None,
         };
         Some(Self { ino, order, body })
@@ -351,6 +289,11 @@ fn encode_pair(out: &mut Vec<u8>, first: u64, second: u64) -> u8 {
 fn decode_pair(body: &[u8]) -> Option<(u64, u64)> {
     let (raw, _) = RawPair::ref_from_prefix(body).ok()?;
     Some((raw.first.get(), raw.second.get()))
+}
+
+/// A range of chunks: the first, and how many.
+fn decode_range(body: &[u8]) -> Option<(u64, u64)> {
+    decode_pair(body).filter(|(from, count)| from.checked_add(*count).is_some_and(|end| end <= CHUNKS_MAX))
 }
 
 /// Sets when an encoded node takes effect.
@@ -414,6 +357,7 @@ mod tests {
     fn every_kind_of_node_comes_back() {
         round_trip(Body::Forget, Order::Back(9));
         round_trip(Body::Cut { from: 3, count: 9 }, Order::Back(0));
+        round_trip(Body::Reserve { from: 1 << 40, count: 70_000 }, Order::Back(2));
         round_trip(
             Body::Entry { offset: 1 << 40, child: 5, mode: 0o100644, time_ns: -4, name: b"a name" },
             Order::CopyOf { slot: 0xff_1234_5678, at: 17 },

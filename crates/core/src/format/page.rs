@@ -55,13 +55,14 @@ struct Header {
 const RUN: u8 = 1;
 const NODE: u8 = 2;
 const MARK: u8 = 3;
+const RESERVED: u8 = 4;
 
 /// Entries that fit a slot of this many bytes.
 pub fn capacity(slot_bytes: usize) -> usize {
     slot_bytes.saturating_sub(HEADER_BYTES) / ENTRY_BYTES
 }
 
-/// The longest run one entry can hold.
+/// The most chunks one entry can cover.
 pub const RUN_MAX: u64 = u16::MAX as u64;
 
 /// A page's bytes, `slot_bytes` long.
@@ -73,6 +74,7 @@ pub fn encode(level: u8, entries: &[Entry], slot_bytes: usize) -> Vec<u8> {
         let (kind, slot, count, at) = match entry.place {
             Place::Run { slot, count } => (RUN, slot, count as u16, 0),
             Place::Node { slot, at, units } => (NODE, slot, u16::from(units), at),
+            Place::Reserved { count } => (RESERVED, 0, count as u16, 0),
             Place::Mark | Place::Pending { .. } => (MARK, 0, 0, 0),
         };
         let mut key = [0; 14];
@@ -133,6 +135,7 @@ impl Page {
                 Place::Node { slot, at: raw.at, units: raw.count.get() as u8 }
             }
             MARK => Place::Mark,
+            RESERVED if raw.count.get() > 0 => Place::Reserved { count: u32::from(raw.count.get()) },
             _ => return None,
         };
         Some(Entry { key: key_of(raw), place })

@@ -18,6 +18,8 @@ pub enum Place {
     Node { slot: Slot, at: u8, units: u8 },
     /// Present without content of its own.
     Mark,
+    /// Space is kept for `count` chunks; nothing was written to them, they read as zeros.
+    Reserved { count: u32 },
     /// A node still in memory, by its number in the pending list. Never on flash.
     Pending { number: u32 },
 }
@@ -26,7 +28,7 @@ impl Place {
     /// How many keys it covers.
     pub fn span(self) -> u64 {
         match self {
-            Place::Run { count, .. } => u64::from(count),
+            Place::Run { count, .. } | Place::Reserved { count } => u64::from(count),
             _ => 1,
         }
     }
@@ -35,6 +37,7 @@ impl Place {
     pub fn part(self, skip: u64, span: u64) -> Place {
         match self {
             Place::Run { slot, .. } => Place::Run { slot: slot + skip, count: span as u32 },
+            Place::Reserved { .. } => Place::Reserved { count: span as u32 },
             other => other,
         }
     }

@@ -1,4 +1,4 @@
-//! File data: reading, writing, truncating, punching; always by whole chunks underneath.
+//! File data: reading, writing, truncating; always by whole chunks underneath.
 
 use alloc::vec::Vec;
 
@@ -7,14 +7,14 @@ use nand::Nand;
 use super::Fs;
 use super::types::*;
 use crate::error::{Error, Result};
+use crate::format::inode::Inode;
 use crate::format::key::{KeyKind, key};
 use crate::format::node::Body;
 use crate::format::place::Place;
 use crate::format::tag::CHUNKS_MAX;
-use crate::index::delta::Change;
 
 impl<N: Nand> Fs<N> {
-    fn file(&mut self, ino: Ino) -> Result<crate::format::node::Inode> {
+    pub(super) fn file(&mut self, ino: Ino) -> Result<Inode> {
         let inode = self.inode(ino)?;
         match inode.mode & kind::MASK {
             kind::DIR => Err(Error::IsDirectory),
@@ -57,7 +57,7 @@ impl<N: Nand> Fs<N> {
             return Ok(());
         }
         match self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))? {
-            None => to.fill(0),
+            None | Some(Place::Reserved { .. }) => to.fill(0),
             Some(Place::Run { slot, .. }) if to.len() == self.flash.shape.slot_bytes => {
                 let len = self.flash.read_data(slot, ino, chunk, to)?;
                 to.iter_mut().skip(len as usize).for_each(|byte| *byte = 0);
@@ -70,7 +70,7 @@ impl<N: Nand> Fs<N> {
     /// A chunk's bytes, as many as are stored.
     fn load_chunk(&mut self, ino: Ino, chunk: u64, place: Option<Place>) -> Result<Vec<u8>> {
         match place {
-            None => Ok(Vec::new()),
+            None | Some(Place::Reserved { .. }) => Ok(Vec::new()),
             Some(Place::Run { slot, .. }) => {
                 let mut bytes = alloc::vec![0; self.flash.shape.slot_bytes];
                 let len = self.flash.read_data(slot, ino, chunk, &mut bytes)?;
@@ -117,7 +117,7 @@ impl<N: Nand> Fs<N> {
     /// One chunk of a write: an operation of its own.
     fn write_part(&mut self, ino: Ino, chunk: u64, skip: usize, data: &[u8], now_ns: i64) -> Result<()> {
         self.begin_change()?;
-        self.need_bytes(data.len() as u64 + 64)?;
+        self.need_room_for_chunk(ino, chunk, data.len() as u64)?;
         self.put_part(ino, chunk, skip, data, now_ns)?;
         self.end_operation(now_ns)
     }
@@ -126,7 +126,8 @@ impl<N: Nand> Fs<N> {
     pub(crate) fn put_part(&mut self, ino: Ino, chunk: u64, skip: usize, data: &[u8], now_ns: i64) -> Result<()> {
         let chunk_bytes = self.chunk_bytes();
         let mut inode = self.inode(ino)?;
-        let fresh = chunk * chunk_bytes >= inode.size.next_multiple_of(chunk_bytes);
+        let past_end = chunk * chunk_bytes >= inode.size.next_multiple_of(chunk_bytes);
+        let fresh = past_end && !inode.reserves_past_end;
         let time_ns = Self::write_time(now_ns);
         if data.len() as u64 == chunk_bytes {
             let grown = self.write_chunk(ino, chunk, data, time_ns, fresh)?;
@@ -155,7 +156,7 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Brings a chunk into memory, to be changed.
-    fn hold_chunk(&mut self, ino: Ino, chunk: u64, fresh: bool) -> Result<()> {
+    pub(super) fn hold_chunk(&mut self, ino: Ino, chunk: u64, fresh: bool) -> Result<()> {
         if self.log.dirty(ino, chunk).is_some() {
             return Ok(());
         }
@@ -170,8 +171,7 @@ impl<N: Nand> Fs<N> {
 
     /// Cuts a chunk in memory to `len` bytes, if it is stored longer than that.
     fn shorten_chunk(&mut self, ino: Ino, chunk: u64, len: usize) -> Result<()> {
-        let mapped = self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))?.is_some();
-        if !mapped && self.log.dirty(ino, chunk).is_none() {
+        if !self.holds_data(ino, chunk)? {
             return Ok(());
         }
         self.hold_chunk(ino, chunk, false)?;
@@ -186,8 +186,8 @@ impl<N: Nand> Fs<N> {
 
     /// Makes a file's data fit a new size: nothing of what is cut off can come back.
     pub(crate) fn resize(&mut self, ino: Ino, size: u64) -> Result<()> {
-        let old = self.inode(ino)?.size;
-        if size >= old {
+        let inode = self.inode(ino)?;
+        if size > inode.size || (size == inode.size && !inode.reserves_past_end) {
             return Ok(());
         }
         let chunk_bytes = self.chunk_bytes();
@@ -197,74 +197,8 @@ impl<N: Nand> Fs<N> {
         }
         self.cut(ino, size.div_ceil(chunk_bytes), CHUNKS_MAX)?;
         let mut inode = self.inode(ino)?;
-        inode.size = size;
+        (inode.size, inode.reserves_past_end) = (size, false);
         self.derive_inode(ino, inode);
-        Ok(())
-    }
-
-    /// Makes the chunks `from..to` holes.
-    fn cut(&mut self, ino: Ino, from: u64, to: u64) -> Result<()> {
-        self.log.drop_range(ino, from, to);
-        let seq = self.flash.next_seq;
-        let change = Change::Cut(u128::from(to - from));
-        let replaced = self.index.set(&mut self.flash, key(ino, KeyKind::Data, from), change, seq, false)?;
-        if replaced.any {
-            self.count_chunks(ino, 0, replaced.chunks)?;
-            self.push(ino, Body::Cut { from, count: to - from })?;
-        }
-        Ok(())
-    }
-
-    /// Makes a hole (reads as zeros); the size stays.
-    pub fn punch(&mut self, ino: Ino, offset: u64, len: u64, now_ns: i64) -> Result<()> {
-        self.begin_removal()?;
-        let size = self.file(ino)?.size;
-        if len == 0 {
-            return Err(Error::Invalid("a hole has a length"));
-        }
-        let end = offset.saturating_add(len).min(size);
-        let chunk_bytes = self.chunk_bytes();
-        if offset < end {
-            let (first, last) = (offset.div_ceil(chunk_bytes), end / chunk_bytes);
-            let to_end = end == size;
-            if first <= last {
-                self.zero_part(ino, offset, first * chunk_bytes)?;
-                let past = if to_end { size.div_ceil(chunk_bytes) } else { last };
-                if first < past {
-                    self.cut(ino, first, past)?;
-                }
-                if !to_end {
-                    self.zero_part(ino, last * chunk_bytes, end)?;
-                }
-            } else {
-                self.zero_part(ino, offset, end)?;
-            }
-        }
-        let mut inode = self.inode(ino)?;
-        (inode.mtime_ns, inode.ctime_ns) = (now_ns, now_ns);
-        self.put_inode(ino, inode)?;
-        self.end_change(now_ns)
-    }
-
-    /// Zeroes the bytes `from..to`, which lie in one chunk, where they are stored.
-    fn zero_part(&mut self, ino: Ino, from: u64, to: u64) -> Result<()> {
-        let chunk_bytes = self.chunk_bytes();
-        let chunk = from / chunk_bytes;
-        if from >= to {
-            return Ok(());
-        }
-        let mapped = self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))?.is_some();
-        if !mapped && self.log.dirty(ino, chunk).is_none() {
-            return Ok(());
-        }
-        self.hold_chunk(ino, chunk, false)?;
-        let (start, end) = ((from - chunk * chunk_bytes) as usize, (to - chunk * chunk_bytes) as usize);
-        if let Some(bytes) = self.log.dirty_mut(ino, chunk) {
-            let end = end.min(bytes.len());
-            if let Some(part) = bytes.get_mut(start.min(end)..end) {
-                part.fill(0);
-            }
-        }
         Ok(())
     }
 }

@@ -6,8 +6,9 @@ use super::Fs;
 use super::names::Spot;
 use super::types::*;
 use crate::error::{Error, Result};
+use crate::format::inode::Inode;
 use crate::format::key::{COLLISION_SPAN, KeyKind, key, offset_of};
-use crate::format::node::{Body, Inode};
+use crate::format::node::Body;
 use crate::format::place::Place;
 use crate::format::tag::INO_MAX;
 use crate::index::delta::Change;
@@ -109,6 +110,7 @@ impl<N: Nand> Fs<N> {
             ctime_ns: now_ns,
             btime_ns: now_ns,
             parent: if directory { parent } else { 0 },
+            reserves_past_end: false,
         };
         self.put_inode(ino, inode)?;
         for (chunk, part) in content.chunks(self.flash.shape.slot_bytes).enumerate() {

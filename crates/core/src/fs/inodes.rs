@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use crate::format::node::Inode;
+use crate::format::inode::Inode;
 
 /// An inode in memory.
 #[derive(Clone, Copy)]

@@ -98,6 +98,16 @@ impl Log {
         self.dirty.range((ino, 0)..(ino + 1, 0)).filter(|(_, dirty)| dirty.fresh).count() as u64
     }
 
+    /// The chunks `from..to` of an inode that are in memory have a place in the index now.
+    pub fn set_mapped(&mut self, ino: u64, from: u64, to: u64) {
+        self.dirty.range_mut((ino, from)..(ino, to)).for_each(|(_, dirty)| dirty.fresh = false);
+    }
+
+    /// The first chunk in memory from `chunk` on.
+    pub fn next_dirty(&self, ino: u64, chunk: u64) -> Option<u64> {
+        self.dirty.range((ino, chunk)..(ino + 1, 0)).next().map(|(&(_, chunk), _)| chunk)
+    }
+
     /// Forgets a chunk in memory.
     pub fn drop_dirty(&mut self, ino: u64, chunk: u64) {
         if let Some(dirty) = self.dirty.remove(&(ino, chunk)) {

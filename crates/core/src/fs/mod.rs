@@ -4,6 +4,7 @@
 
 pub mod data;
 pub mod dir;
+mod holes;
 pub mod inodes;
 pub mod log;
 pub mod names;
@@ -23,14 +24,18 @@ use self::log::Log;
 use self::types::*;
 use crate::error::{Error, Result};
 use crate::flash::Flash;
+use crate::format::inode::Inode;
 use crate::format::key::{KeyKind, key, whole_inode};
-use crate::format::node::{self, Body, Inode};
+use crate::format::node::{self, Body};
 use crate::format::place::{Place, Slot};
 use crate::format::tag::{Kind, tick_ns, ticks};
 use crate::index::Index;
 use crate::index::delta::Change;
 use crate::mount::checkpoint::{Checkpoint, Tables};
 use crate::reclaim::collector::Collector;
+
+/// An access time older than this is renewed in any case, ns.
+const ATIME_DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
 
 /// What is fixed for the life of a volume, or changes only at checkpoints.
 #[derive(Clone, Debug)]
@@ -155,7 +160,7 @@ impl<N: Nand> Fs<N> {
             }
             Place::Node { slot, .. } => (self.flash.read_slot(slot, Kind::Nodes, Cause::Metadata)?, slot),
             Place::Run { slot, .. } => return self.flash.corrupt("node", slot),
-            Place::Mark => return self.flash.corrupt("node", 0),
+            Place::Mark | Place::Reserved { .. } => return self.flash.corrupt("node", 0),
         };
         let Place::Node { at, .. } = place else { return self.flash.corrupt("node", slot) };
         match node::node_at(&bytes, at).and_then(|node| look(node.ino, &node)) {
@@ -249,6 +254,21 @@ impl<N: Nand> Fs<N> {
         self.put_inode(ino, inode)?;
         self.end_change(now_ns)?;
         self.getattr(ino)
+    }
+
+    /// Notes that an inode was read, as the mount's [`Atime`] asks for. The time reaches flash with the inode's next
+    /// change, or the next checkpoint.
+    pub fn accessed(&mut self, ino: Ino, now_ns: i64) -> Result<()> {
+        if self.options.atime == Atime::None || self.writable().is_err() {
+            return Ok(());
+        }
+        let mut inode = self.inode(ino)?;
+        let changed_ns = inode.mtime_ns.max(inode.ctime_ns);
+        if inode.atime_ns <= changed_ns || now_ns.saturating_sub(inode.atime_ns) >= ATIME_DAY_NS {
+            inode.atime_ns = now_ns;
+            self.derive_inode(ino, inode);
+        }
+        Ok(())
     }
 
     /// Counts an open handle: an inode without names lives until its last handle is released.

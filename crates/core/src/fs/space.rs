@@ -22,8 +22,6 @@ const HEADS: u64 = 2;
 /// Blocks emptied in a row without one more free block, before the chip counts as full: what is left to gain is less
 /// than what moving it around costs.
 const FRUITLESS_MAX: u32 = 64;
-/// Buffered changes reach flash within this time, ns.
-const COMMIT_NS: i64 = 1_000_000_000;
 /// Between two steps of background work, ns.
 const STEP_NS: i64 = 1_000_000;
 
@@ -44,9 +42,9 @@ impl<N: Nand> Fs<N> {
         slots.saturating_sub(blocks.max(slots / 80)) * shape.slot_bytes as u64
     }
 
-    /// Bytes that are taken, on flash and in the write buffers.
+    /// Bytes that are taken, on flash, in the write buffers, and by reservation.
     pub(crate) fn used_bytes(&self) -> u64 {
-        self.flash.blocks.live_bytes + self.log.bytes()
+        self.flash.blocks.live_bytes + self.log.bytes() + self.reserved_bytes()
     }
 
     /// Whether `bytes` more can be stored.
@@ -257,7 +255,7 @@ impl<N: Nand> Fs<N> {
     fn background_step(&mut self, now_ns: i64) -> Result<Option<i64>> {
         let soon = Ok(Some(now_ns.saturating_add(STEP_NS)));
         if let Some(since_ns) = self.log.since_ns {
-            let due_ns = since_ns.saturating_add(COMMIT_NS);
+            let due_ns = since_ns.saturating_add(self.options.commit_ns);
             if now_ns < due_ns {
                 return Ok(Some(due_ns));
             }

@@ -114,6 +114,16 @@ pub enum Compression {
     Lz4,
 }
 
+/// Whether reading leaves a time on what was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Atime {
+    /// Never.
+    #[default]
+    None,
+    /// As `relatime` of mount(8): where the time is older than the last change, or than a day.
+    Relative,
+}
+
 /// How a volume is mounted.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
@@ -121,6 +131,9 @@ pub struct MountOptions {
     pub read_only: bool,
     pub mode: Mode,
     pub compression: Compression,
+    pub atime: Atime,
+    /// Buffered changes reach flash within this time, ns.
+    pub commit_ns: i64,
     /// Bound on the caches (pages, inodes, recent index changes), bytes.
     pub cache_bytes: usize,
     pub now_ns: i64,
@@ -132,6 +145,8 @@ impl Default for MountOptions {
             read_only: false,
             mode: Mode::default(),
             compression: Compression::default(),
+            atime: Atime::default(),
+            commit_ns: 1_000_000_000,
             cache_bytes: 4 << 20,
             now_ns: 0,
         }
@@ -194,6 +209,8 @@ pub struct CheckReport {
     pub files: u64,
     pub directories: u64,
     pub chunks: u64,
+    /// Chunks that space is reserved for.
+    pub reserved_chunks: u64,
     pub index_pages: u64,
     /// One line for each thing that is wrong, naming the inode, the slot and what was expected.
     pub findings: Vec<String>,

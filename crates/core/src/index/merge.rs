@@ -253,6 +253,15 @@ fn overlay(old: &[Entry], changes: &Delta, low: Key, high: Key, join: bool, out:
 
 fn push(entry: Entry, join: bool, out: &mut Vec<Entry>) {
     if join
+        && let Place::Reserved { count } = entry.place
+        && let Some(Entry { key, place: Place::Reserved { count: length } }) = out.last_mut()
+        && *key + u128::from(*length) == entry.key
+        && u64::from(*length + count) <= page::RUN_MAX
+    {
+        *length += count;
+        return;
+    }
+    if join
         && let Place::Run { slot, count } = entry.place
         && let Some(Entry { key, place: Place::Run { slot: first, count: length } }) = out.last_mut()
         && *key + u128::from(*length) == entry.key

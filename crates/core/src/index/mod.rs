@@ -23,6 +23,8 @@ pub struct Index {
     pub delta: Delta,
     pub frozen: Option<Delta>,
     pub tree: Tree,
+    /// Chunks that space is reserved for.
+    pub reserved_chunks: u64,
 }
 
 /// What a change replaced.
@@ -95,11 +97,17 @@ impl Index {
             if kind_of(entry.key) == KeyKind::Data as u8 {
                 replaced.chunks += entry.place.span();
             }
+            if let Place::Reserved { count } = entry.place {
+                self.reserved_chunks = self.reserved_chunks.saturating_sub(u64::from(count));
+            }
             flash.release(entry.place, seq);
             from = entry.end();
         }
         match change {
             Change::Put(place) => {
+                if let Place::Reserved { count } = place {
+                    self.reserved_chunks += u64::from(count);
+                }
                 flash.retain(place);
                 self.delta.set_joined(key, change);
             }

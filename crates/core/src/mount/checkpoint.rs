@@ -50,6 +50,7 @@ pub struct Checkpoint {
     entries: Vec<BlockEntry>,
     next_ino: u64,
     files: u64,
+    reserved_chunks: u64,
     merge: Merge,
     /// The new tree, once it is written.
     tree: Option<Tree>,
@@ -93,6 +94,7 @@ impl<N: Nand> Fs<N> {
             entries: self.flash.blocks.iter().map(|(_, block)| block.entry).collect(),
             next_ino: self.volume.next_ino,
             files: self.volume.files,
+            reserved_chunks: self.index.reserved_chunks,
             merge: Merge::new(self.index.tree, touch),
             tree: None,
             dead_tables: Vec::new(),
@@ -251,6 +253,7 @@ impl<N: Nand> Fs<N> {
             seq: job.seq,
             next_ino: job.next_ino,
             files: job.files,
+            reserved_chunks: job.reserved_chunks,
             index_pages: tree.pages,
             root: tree.root,
             pair: [0; 2],

@@ -8,7 +8,8 @@ use crate::flash::Flash;
 use crate::flash::shape::Shape;
 use crate::format::anchor::{ANCHOR_BLOCKS, LABEL_BYTES, changes_max};
 use crate::format::crc::crc32c;
-use crate::format::node::{Body, Inode};
+use crate::format::inode::Inode;
+use crate::format::node::Body;
 use crate::format::table::{BlockEntry, Use};
 use crate::fs::inodes::Inodes;
 use crate::fs::log::Log;
@@ -81,6 +82,7 @@ impl<N: Nand> Fs<N> {
             ctime_ns: options.now_ns,
             btime_ns: options.now_ns,
             parent: ROOT_INO,
+            reserves_past_end: false,
         };
         fs.inodes.update(ROOT_INO, root);
         fs.push(ROOT_INO, Body::Inode(root))?;

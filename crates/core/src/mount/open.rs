@@ -13,8 +13,8 @@ use crate::flash::head::HeadId;
 use crate::flash::newest::{self, Found};
 use crate::flash::shape::Shape;
 use crate::format::anchor::Anchor;
+use crate::format::inode::Inode;
 use crate::format::key::{KEY_END, Key, KeyKind, key, offset_of};
-use crate::format::node::Inode;
 use crate::format::place::NO_SLOT;
 use crate::format::table::{BLOCK_BYTES, BlockEntry, Use};
 use crate::format::tag::{Kind, wide};
@@ -62,7 +62,11 @@ impl<N: Nand> Fs<N> {
             hash_seed: name_seed(&anchor.volume_id),
             clean: anchor.clean,
         };
-        let index = Index { tree: Tree { root: anchor.root, pages: anchor.index_pages }, ..Index::default() };
+        let index = Index {
+            tree: Tree { root: anchor.root, pages: anchor.index_pages },
+            reserved_chunks: anchor.reserved_chunks,
+            ..Index::default()
+        };
         Self::assemble(flash, index, volume, tables, options)
     }
 
@@ -214,6 +218,7 @@ impl<N: Nand> Fs<N> {
             ctime_ns: time_ns,
             btime_ns: time_ns,
             parent: ROOT_INO,
+            reserves_past_end: false,
         };
         self.inodes.insert(ROOT_INO, root);
         self.inodes.count_open(ROOT_INO, 1);
@@ -244,7 +249,8 @@ impl<N: Nand> Fs<N> {
     /// Syncs, writes a clean checkpoint and gives the chip back.
     pub fn unmount(mut self, now_ns: i64) -> (N, Result<()>) {
         self.options.now_ns = now_ns;
-        let untouched = self.options.read_only || (!self.flash.anchors.own && self.volume.clean);
+        let untouched = !self.flash.anchors.own && self.volume.clean && self.inodes.dirty_count() == 0;
+        let untouched = self.options.read_only || untouched;
         let outcome = if untouched { Ok(()) } else { self.writable().and_then(|()| self.close_volume()) };
         (self.flash.nand, outcome)
     }
@@ -275,7 +281,8 @@ fn check_anchor(anchor: &Anchor, shape: &Shape) -> Result<()> {
     }
     // A head may stand past its block's end, by what torn programs may have hit.
     let heads = anchor.heads.iter().all(|at| at.block < anchor.blocks && at.unit < 1 << 24);
-    let counters = [anchor.seq, anchor.serial, anchor.checkpoint, anchor.next_ino, anchor.files];
+    let counters =
+        [anchor.seq, anchor.serial, anchor.checkpoint, anchor.next_ino, anchor.files, anchor.reserved_chunks];
     let sound = heads
         && anchor.pair.iter().all(|&block| block < anchor.blocks)
         && counters.iter().all(|&counter| counter < 1 << 47)

@@ -196,6 +196,9 @@ impl<N: Nand> Fs<N> {
                 let gone = cut(self, key(ino, KeyKind::Data, from), u128::from(count))?;
                 derived.entry(ino).or_default().chunks -= gone.chunks as i64;
             }
+            Body::Reserve { from, count } => {
+                derived.entry(ino).or_default().chunks += self.reserve_holes(ino, from, from + count, seq)? as i64;
+            }
             Body::Xattr { .. } => {}
             Body::XattrGone { offset } => {
                 cut(self, key(ino, KeyKind::Xattr, offset), 1)?;

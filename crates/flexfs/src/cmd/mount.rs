@@ -38,6 +38,7 @@ fn serve(args: &cli::Mount) -> Result<ExitCode> {
         compression: args.compress.into(),
         cache_bytes: args.cache,
         now_ns: now_ns(),
+        ..MountOptions::default()
     };
     let fs = image::open(&args.image, options)?;
     let serving = Serving::start(fs, &absolute(&args.image)?, &absolute(&args.mountpoint)?, args.ro)?;

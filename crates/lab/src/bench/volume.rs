@@ -62,11 +62,11 @@ impl<N: Emulated> Volume<N> {
     /// Mounts a chip.
     pub fn mount(chip: N, config: &Config) -> Result<Self, BenchError> {
         let options = MountOptions {
-            read_only: false,
             mode: config.mode,
             compression: config.compression,
             cache_bytes: config.cache_bytes,
             now_ns: BASE_NS + chip.emulated().now_ns() as i64,
+            ..MountOptions::default()
         };
         let fs = Fs::mount(chip, options).map_err(|(_, source)| BenchError::Fs { doing: "mounting", source })?;
         Ok(Self { fs, worst_op_ns: 0, cpu: ProcessTime::now() })

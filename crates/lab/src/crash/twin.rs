@@ -47,6 +47,14 @@ impl<N: Emulated> Twin<N> {
 
     /// Makes a call on both and compares.
     pub fn call(&mut self, call: &Call) -> Result<Outcome, String> {
+        // A copy ends where its source ended when it began, though it may make that longer.
+        let clipped = match *call {
+            Call::Copy { from, to, len } if from.0 != to.0 || from.1.abs_diff(to.1) >= len => {
+                Some(Call::Copy { from, to, len: len.min(self.bytes_from(from)) })
+            }
+            _ => None,
+        };
+        let call = clipped.as_ref().unwrap_or(call);
         self.now_ns += STEP_NS;
         match call_fs(&mut self.fs, call, self.now_ns) {
             Ok(Reply::Count(count)) if count < call.adds_bytes() as usize && self.power_is_off() => {
@@ -140,11 +148,12 @@ impl<N: Emulated> Twin<N> {
     fn accepted(&mut self, call: &Call, reply: Reply) -> Result<Outcome, String> {
         let (call, reply) = match (call, reply) {
             (&Call::Write { ino, offset, len, fill }, Reply::Count(count)) if count < len => {
-                if count == 0 {
-                    return Err(format!("{call:?}: wrote nothing and gave no error"));
-                }
-                self.out_of_space(call)?;
+                self.stopped_after(call, count)?;
                 (&Call::Write { ino, offset, len: count, fill }, Reply::Count(count))
+            }
+            (&Call::Copy { from, to, len }, Reply::Count(count)) if (count as u64) < len => {
+                self.stopped_after(call, count)?;
+                (&Call::Copy { from, to, len: count as u64 }, Reply::Count(count))
             }
             other => other,
         };
@@ -163,6 +172,19 @@ impl<N: Emulated> Twin<N> {
             self.history.synced();
         }
         Ok(Outcome::Done)
+    }
+
+    /// Whether it is plausible that a call found no more space after `count` bytes.
+    fn stopped_after(&mut self, call: &Call, count: usize) -> Result<(), String> {
+        if count == 0 {
+            return Err(format!("{call:?}: wrote nothing and gave no error"));
+        }
+        self.out_of_space(call)
+    }
+
+    /// How many bytes a file has from there on.
+    fn bytes_from(&self, (ino, offset): (flexfs_core::Ino, u64)) -> u64 {
+        self.history.live().node(ino).map_or(0, |node| node.size()).saturating_sub(offset)
     }
 
     /// Whether it is plausible that a call found no space.

@@ -40,8 +40,38 @@ impl ModelFs {
                 self.edit_file(*ino, now_ns, true, |bytes| bytes.punch(*offset, *len));
                 Ok(Reply::Done)
             }
+            Call::Allocate { ino, offset, len, keep_size, zero } => {
+                self.expect_file(*ino)?;
+                self.edit_file(*ino, now_ns, true, |bytes| {
+                    if *zero {
+                        bytes.punch(*offset, *len);
+                    }
+                    if !*keep_size {
+                        bytes.resize(bytes.size().max(offset + len));
+                    }
+                });
+                Ok(Reply::Done)
+            }
+            &Call::Copy { from, to, len } => self.copy(from, to, len, now_ns),
             _ => self.apply_to_xattrs(call),
         }
+    }
+
+    fn copy(&mut self, from: (Ino, u64), to: (Ino, u64), len: u64, now_ns: i64) -> Answer<Reply> {
+        let refusals = [from.0, to.0].into_iter().filter_map(|ino| self.expect_file(ino).err());
+        let refusals: Vec<i32> = refusals.flat_map(|Refused(errnos)| errnos).collect();
+        if !refusals.is_empty() {
+            return Err(Refused(refusals));
+        }
+        if from.0 == to.0 && from.1.abs_diff(to.1) < len {
+            return refuse(errno::INVAL);
+        }
+        let Some(Body::File(source)) = self.nodes.get(&from.0).map(|node| &node.body) else {
+            return refuse(errno::INVAL);
+        };
+        let data = source.read(from.1, len as usize);
+        self.edit_file(to.0, now_ns, !data.is_empty(), |bytes| bytes.write(to.1, &data));
+        Ok(Reply::Count(data.len()))
     }
 
     pub(super) fn release(&mut self, ino: Ino) -> Answer<Reply> {
@@ -53,7 +83,8 @@ impl ModelFs {
         match self.nodes.get(&ino).map(|node| &node.body) {
             Some(Body::File(_)) => Ok(()),
             Some(Body::Dir { .. }) => refuse(errno::ISDIR),
-            _ => refuse(errno::INVAL),
+            Some(_) => refuse(errno::INVAL),
+            None => refuse(errno::NOENT),
         }
     }
 

@@ -144,6 +144,7 @@ impl Call {
             | Call::Read { ino, .. }
             | Call::Write { ino, .. }
             | Call::Punch { ino, .. }
+            | Call::Allocate { ino, .. }
             | Call::Getxattr { ino, .. }
             | Call::Setxattr { ino, .. }
             | Call::Listxattr { ino }

@@ -36,27 +36,111 @@ impl fmt::Debug for Name {
 /// A call with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    Lookup { parent: Ino, name: Name },
-    Getattr { ino: Ino },
-    Setattr { ino: Ino, changes: SetAttr },
-    Create { parent: Ino, name: Name, node: NewNode },
-    Symlink { parent: Ino, name: Name, target: Name, uid: u32, gid: u32 },
-    Readlink { ino: Ino },
-    Link { ino: Ino, parent: Ino, name: Name },
-    Unlink { parent: Ino, name: Name },
-    Rmdir { parent: Ino, name: Name },
-    Rename { parent: Ino, name: Name, new_parent: Ino, new_name: Name, mode: RenameMode },
-    Open { ino: Ino },
-    Release { ino: Ino },
-    Read { ino: Ino, offset: u64, len: usize },
-    Write { ino: Ino, offset: u64, len: usize, fill: Fill },
-    Punch { ino: Ino, offset: u64, len: u64 },
-    Readdir { dir: Ino },
-    ParentOf { dir: Ino },
-    Getxattr { ino: Ino, name: Name },
-    Setxattr { ino: Ino, name: Name, value: Name, create: bool, replace: bool },
-    Listxattr { ino: Ino },
-    Removexattr { ino: Ino, name: Name },
+    Lookup {
+        parent: Ino,
+        name: Name,
+    },
+    Getattr {
+        ino: Ino,
+    },
+    Setattr {
+        ino: Ino,
+        changes: SetAttr,
+    },
+    Create {
+        parent: Ino,
+        name: Name,
+        node: NewNode,
+    },
+    Symlink {
+        parent: Ino,
+        name: Name,
+        target: Name,
+        uid: u32,
+        gid: u32,
+    },
+    Readlink {
+        ino: Ino,
+    },
+    Link {
+        ino: Ino,
+        parent: Ino,
+        name: Name,
+    },
+    Unlink {
+        parent: Ino,
+        name: Name,
+    },
+    Rmdir {
+        parent: Ino,
+        name: Name,
+    },
+    Rename {
+        parent: Ino,
+        name: Name,
+        new_parent: Ino,
+        new_name: Name,
+        mode: RenameMode,
+    },
+    Open {
+        ino: Ino,
+    },
+    Release {
+        ino: Ino,
+    },
+    Read {
+        ino: Ino,
+        offset: u64,
+        len: usize,
+    },
+    Write {
+        ino: Ino,
+        offset: u64,
+        len: usize,
+        fill: Fill,
+    },
+    Punch {
+        ino: Ino,
+        offset: u64,
+        len: u64,
+    },
+    /// `fallocate`; with `zero`, what stands there gives way to zeros.
+    Allocate {
+        ino: Ino,
+        offset: u64,
+        len: u64,
+        keep_size: bool,
+        zero: bool,
+    },
+    Copy {
+        from: (Ino, u64),
+        to: (Ino, u64),
+        len: u64,
+    },
+    Readdir {
+        dir: Ino,
+    },
+    ParentOf {
+        dir: Ino,
+    },
+    Getxattr {
+        ino: Ino,
+        name: Name,
+    },
+    Setxattr {
+        ino: Ino,
+        name: Name,
+        value: Name,
+        create: bool,
+        replace: bool,
+    },
+    Listxattr {
+        ino: Ino,
+    },
+    Removexattr {
+        ino: Ino,
+        name: Name,
+    },
     Sync,
 }
 
@@ -92,23 +176,40 @@ impl Call {
         match self {
             Call::Write { len, .. } => *len as u64,
             Call::Setxattr { value, .. } => value.len() as u64,
+            Call::Allocate { len, .. } => len + len / 16 + 16384,
+            Call::Copy { len, .. } => *len,
             _ => 0,
         }
     }
 
-    /// The pieces in which the call may reach flash, in order, each atomic (G2): a write falls into chunks of
-    /// `chunk_bytes`, everything else is one piece.
+    /// The pieces in which the call may reach flash, in order, each atomic (G2): what is written or copied falls into
+    /// chunks of `chunk_bytes` where it goes, everything else is one piece.
     pub fn pieces(&self, chunk_bytes: u64) -> Vec<Call> {
-        let &Call::Write { ino, offset, len, fill } = self else { return vec![self.clone()] };
-        let end = offset + len as u64;
+        let (offset, len) = match *self {
+            Call::Write { offset, len, .. } => (offset, len as u64),
+            Call::Copy { to, len, .. } => (to.1, len),
+            _ => return vec![self.clone()],
+        };
+        let end = offset + len;
         let mut pieces = Vec::new();
         let mut at = offset;
         while at < end {
             let stop = ((at / chunk_bytes + 1) * chunk_bytes).min(end);
-            pieces.push(Call::Write { ino, offset: at, len: (stop - at) as usize, fill: fill.skip(at - offset) });
+            pieces.push(self.part(at - offset, stop - at));
             at = stop;
         }
         pieces
+    }
+
+    /// The part of what is written or copied that begins `skip` bytes into it.
+    fn part(&self, skip: u64, len: u64) -> Call {
+        match *self {
+            Call::Write { ino, offset, fill, .. } => {
+                Call::Write { ino, offset: offset + skip, len: len as usize, fill: fill.skip(skip) }
+            }
+            Call::Copy { from, to, .. } => Call::Copy { from: (from.0, from.1 + skip), to: (to.0, to.1 + skip), len },
+            _ => self.clone(),
+        }
     }
 }
 

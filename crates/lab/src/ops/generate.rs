@@ -37,12 +37,15 @@ pub enum Step {
 }
 
 /// The kinds of calls, by weight.
-const WEIGHTS: [(usize, Draw); 25] = [
+const WEIGHTS: [(usize, Draw); 28] = [
     (10, Draw::Create),
     (24, Draw::Write),
     (8, Draw::Append),
     (6, Draw::Truncate),
     (3, Draw::Punch),
+    (2, Draw::Allocate),
+    (2, Draw::Zero),
+    (2, Draw::Copy),
     (5, Draw::Read),
     (3, Draw::Mkdir),
     (1, Draw::Special),
@@ -72,6 +75,9 @@ enum Draw {
     Append,
     Truncate,
     Punch,
+    Allocate,
+    Zero,
+    Copy,
     Read,
     Mkdir,
     Special,
@@ -153,6 +159,9 @@ impl Table<'_> {
                 let ino = self.file();
                 Call::Punch { ino, offset: self.offset(ino), len: self.length() as u64 }
             }
+            Draw::Allocate => self.allocate(false),
+            Draw::Zero => self.allocate(true),
+            Draw::Copy => self.copy(),
             Draw::Open => Call::Open { ino: self.inode(|_| true) },
             Draw::Release => self.release(),
             Draw::Attributes => self.attributes(),
@@ -219,6 +228,22 @@ impl Table<'_> {
         let room = self.shape.file_bytes.saturating_sub(offset).max(1);
         let len = (self.length() as u64).min(room) as usize;
         Call::Write { ino, offset, len, fill: self.fill() }
+    }
+
+    fn allocate(&mut self, zero: bool) -> Call {
+        let ino = self.file();
+        let (offset, keep_size) = (self.offset(ino), self.dice.chance(50));
+        Call::Allocate { ino, offset, len: self.length() as u64, keep_size, zero }
+    }
+
+    fn copy(&mut self) -> Call {
+        let (mut from, to) = (self.file(), self.file());
+        // What a file without a name holds is not in the states that a cut may leave.
+        if self.model.node(from).is_some_and(|node| node.nlink == 0) {
+            from = to;
+        }
+        let (from, to) = ((from, self.offset(from)), (to, self.offset(to)));
+        Call::Copy { from, to, len: self.length() as u64 }
     }
 
     fn fill(&mut self) -> Fill {

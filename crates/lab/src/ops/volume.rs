@@ -51,6 +51,15 @@ pub fn call_fs<N: Nand>(fs: &mut Fs<N>, call: &Call, now_ns: i64) -> Result<Repl
         }
         Call::Write { ino, offset, len, fill } => fs.write(*ino, *offset, &fill.bytes(*len), now_ns).map(Reply::Count),
         Call::Punch { ino, offset, len } => fs.punch(*ino, *offset, *len, now_ns).map(|()| Reply::Done),
+        Call::Allocate { ino, offset, len, keep_size, zero: false } => {
+            fs.allocate(*ino, *offset, *len, *keep_size, now_ns).map(|()| Reply::Done)
+        }
+        Call::Allocate { ino, offset, len, keep_size, zero: true } => {
+            fs.zero_range(*ino, *offset, *len, *keep_size, now_ns).map(|()| Reply::Done)
+        }
+        Call::Copy { from, to, len } => {
+            fs.copy_range(*from, *to, *len, now_ns).map(|count| Reply::Count(count as usize))
+        }
         Call::Readdir { dir } => entries(fs, *dir).map(Reply::Entries),
         Call::ParentOf { dir } => fs.parent_of(*dir).map(Reply::Ino),
         Call::Getxattr { ino, name } => fs.getxattr(*ino, name).map(Reply::Bytes),

@@ -1,0 +1,283 @@
+//! What of a file takes space: holes, reserved chunks and data, against a model that knows every chunk.
+
+use flexfs_core::{Error, Fs, Info, Ino, Mode, MountOptions, NewNode, ROOT_INO, SetAttr, kind};
+use lab::content::{Fill, Texture};
+use lab::crash::{BASE_NS, Emulated, Rig};
+use proptest::prelude::*;
+
+const FILE: NewNode = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+const CHUNK: u64 = 4096;
+/// Chunks of the file that the histories work on.
+const CHUNKS: u64 = 40;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Hole,
+    Reserved,
+    Data,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u64, u64),
+    Punch(u64, u64),
+    Allocate(u64, u64, bool),
+    Zero(u64, u64, bool),
+    Truncate(u64),
+    Sync,
+    Remount,
+    /// Lets go of the chip after a sync as a power cut does, and recovers.
+    Cut,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let range = || (0..CHUNKS * CHUNK, 1..12 * CHUNK).prop_map(|(from, len)| (from, len.min(CHUNKS * CHUNK - from)));
+    let whole = || (0..CHUNKS, 1..12u64).prop_map(|(from, len)| (from * CHUNK, len.min(CHUNKS - from) * CHUNK));
+    let either = || prop_oneof![range(), whole()];
+    prop_oneof![
+        4 => either().prop_map(|(from, len)| Step::Write(from, len)),
+        3 => either().prop_map(|(from, len)| Step::Punch(from, len)),
+        3 => (either(), any::<bool>()).prop_map(|((from, len), keep)| Step::Allocate(from, len, keep)),
+        2 => (either(), any::<bool>()).prop_map(|((from, len), keep)| Step::Zero(from, len, keep)),
+        2 => (0..CHUNKS * CHUNK).prop_map(Step::Truncate),
+        1 => Just(Step::Sync),
+        1 => Just(Step::Remount),
+        1 => Just(Step::Cut),
+    ]
+}
+
+/// What every chunk of the file is, and what its bytes are.
+struct Model {
+    states: Vec<State>,
+    bytes: Vec<u8>,
+}
+
+impl Model {
+    fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn grow(&mut self, size: u64) {
+        self.bytes.resize(self.bytes.len().max(size as usize), 0);
+    }
+
+    fn write(&mut self, from: u64, data: &[u8]) {
+        let end = from + data.len() as u64;
+        self.grow(end);
+        self.bytes[from as usize..end as usize].copy_from_slice(data);
+        self.states[(from / CHUNK) as usize..end.div_ceil(CHUNK) as usize].fill(State::Data);
+    }
+
+    fn punch(&mut self, from: u64, len: u64) {
+        let end = (from + len).min(self.size());
+        if from >= end {
+            return;
+        }
+        self.bytes[from as usize..end as usize].fill(0);
+        let first = from.div_ceil(CHUNK) as usize;
+        let past = if end == self.size() { end.div_ceil(CHUNK) } else { end / CHUNK } as usize;
+        if first < past {
+            self.states[first..past].fill(State::Hole);
+        }
+    }
+
+    fn allocate(&mut self, from: u64, len: u64, keep_size: bool) {
+        for state in &mut self.states[(from / CHUNK) as usize..(from + len).div_ceil(CHUNK) as usize] {
+            if *state == State::Hole {
+                *state = State::Reserved;
+            }
+        }
+        if !keep_size {
+            self.grow(from + len);
+        }
+    }
+
+    fn truncate(&mut self, size: u64) {
+        if size <= self.size() {
+            self.states[size.div_ceil(CHUNK) as usize..].fill(State::Hole);
+        }
+        self.bytes.resize(size as usize, 0);
+    }
+
+    /// Where the next data, or hole, from `offset` on is.
+    fn seek(&self, offset: u64, hole: bool) -> Option<u64> {
+        let found = (offset..self.size()).find(|&at| (self.states[(at / CHUNK) as usize] == State::Data) != hole);
+        found.or((hole && offset < self.size()).then_some(self.size()))
+    }
+
+    fn count(&self, wanted: State) -> u64 {
+        self.states.iter().filter(|&&state| state == wanted).count() as u64
+    }
+}
+
+fn apply<N: Emulated>(fs: &mut Fs<N>, ino: Ino, model: &mut Model, step: &Step, turn: u64) -> Result<(), Error> {
+    let now_ns = BASE_NS + turn as i64 * 1_000_000;
+    match *step {
+        Step::Write(from, len) => {
+            let data = Fill { seed: turn, start: 0, texture: Texture::Noise }.bytes(len as usize);
+            fs.write(ino, from, &data, now_ns)?;
+            model.write(from, &data);
+        }
+        Step::Punch(from, len) => {
+            fs.punch(ino, from, len, now_ns)?;
+            model.punch(from, len);
+        }
+        Step::Allocate(from, len, keep_size) => {
+            fs.allocate(ino, from, len, keep_size, now_ns)?;
+            model.allocate(from, len, keep_size);
+        }
+        Step::Zero(from, len, keep_size) => {
+            fs.zero_range(ino, from, len, keep_size, now_ns)?;
+            model.punch(from, len);
+            model.allocate(from, len, keep_size);
+        }
+        Step::Truncate(size) => {
+            fs.setattr(ino, SetAttr { size: Some(size), ..SetAttr::default() }, now_ns)?;
+            model.truncate(size);
+        }
+        Step::Sync | Step::Cut => fs.sync(now_ns)?,
+        Step::Remount => {}
+    }
+    Ok(())
+}
+
+fn compare<N: Emulated>(fs: &mut Fs<N>, ino: Ino, model: &Model, stored: bool) -> Result<(), TestCaseError> {
+    let attr = fs.getattr(ino).unwrap();
+    prop_assert_eq!(attr.size, model.size());
+    let taken = model.count(State::Data) + model.count(State::Reserved);
+    prop_assert_eq!(attr.blocks, taken * CHUNK / 512, "{:?}", model.states);
+    let mut bytes = vec![7; model.bytes.len() + 1];
+    prop_assert_eq!(fs.read(ino, 0, &mut bytes).unwrap(), model.bytes.len());
+    prop_assert!(bytes[..model.bytes.len()] == model.bytes, "the bytes differ");
+    for at in (0..=CHUNKS).flat_map(|chunk| [chunk * CHUNK, chunk * CHUNK + 1]) {
+        for hole in [false, true] {
+            let found = fs.seek(ino, at, hole);
+            let expected = model.seek(at, hole).ok_or(Error::PastEnd);
+            prop_assert_eq!(found, expected, "from {}, hole {}: {:?}", at, hole, &model.states);
+        }
+    }
+    let report = fs.check().unwrap();
+    prop_assert!(report.findings.is_empty(), "{:?}", report.findings);
+    // A chunk in memory takes the place of its reservation when it is stored.
+    let in_memory = report.reserved_chunks - model.count(State::Reserved);
+    prop_assert!(in_memory <= if stored { 0 } else { model.count(State::Data) }, "{in_memory}");
+    Ok(())
+}
+
+fn history(steps: &[Step], mode: Mode) -> Result<(), TestCaseError> {
+    let options = MountOptions { mode, cache_bytes: 64 << 10, ..MountOptions::default() };
+    let rig = Rig::small("flexfs-mlc", 64, 16, options).unwrap();
+    let mut fs = rig.format(rig.chip(1).unwrap(), CHUNK).unwrap().fs;
+    let ino = fs.create(ROOT_INO, b"file", FILE, BASE_NS).unwrap().ino;
+    let mut model = Model { states: vec![State::Hole; CHUNKS as usize + 12], bytes: Vec::new() };
+    for (turn, step) in (1..).zip(steps) {
+        apply(&mut fs, ino, &mut model, step, turn)
+            .map_err(|error| TestCaseError::fail(format!("{step:?}: {error}")))?;
+        let chip = match step {
+            Step::Remount => {
+                let (chip, unmounted) = fs.unmount(BASE_NS);
+                unmounted.unwrap();
+                chip
+            }
+            Step::Cut => fs.into_chip(),
+            _ => {
+                compare(&mut fs, ino, &model, matches!(step, Step::Sync))?;
+                continue;
+            }
+        };
+        fs = Fs::mount(chip, rig.options.clone()).map_err(|(_, error)| error).unwrap();
+        compare(&mut fs, ino, &model, true)?;
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn holes_reservations_and_data_are_where_a_model_of_every_chunk_has_them(
+        steps in prop::collection::vec(step(), 1..40),
+        native in any::<bool>(),
+    ) {
+        history(&steps, if native { Mode::NativeOnly } else { Mode::Baseline })?;
+    }
+}
+
+/// Fills the volume to the last byte, by a file beside.
+fn fill<N: Emulated>(fs: &mut Fs<N>) {
+    let ino = fs.create(ROOT_INO, b"rest", FILE, 2).unwrap().ino;
+    let noise = Fill { seed: 3, start: 0, texture: Texture::Noise }.bytes(64 << 10);
+    let mut at = 0;
+    for piece in [64 << 10, 4096, 100] {
+        while let Ok(count) = fs.write(ino, at, &noise[..piece], 3) {
+            at += count as u64;
+            if count < piece {
+                break;
+            }
+        }
+    }
+    fs.sync(4).unwrap();
+    assert_eq!(fs.write(ino, at, &noise[..4096], 5), Err(Error::NoSpace));
+}
+
+fn used<N: Emulated>(fs: &mut Fs<N>) -> (u64, Info) {
+    let stat = fs.statfs().unwrap();
+    (stat.capacity_bytes - stat.free_bytes, fs.info().unwrap())
+}
+
+#[test]
+fn what_was_reserved_can_be_written_on_a_full_volume_whatever_came_between() {
+    const RESERVED: u64 = 1 << 20;
+    for (mode, cut) in
+        [(Mode::Baseline, false), (Mode::Baseline, true), (Mode::NativeOnly, true), (Mode::SlcOnly, true)]
+    {
+        let options = MountOptions { mode, cache_bytes: 256 << 10, ..MountOptions::default() };
+        let rig = Rig::small("flexfs-mlc", 64, 32, options).unwrap();
+        let mut fs = rig.format(rig.chip(1).unwrap(), CHUNK).unwrap().fs;
+        let ino = fs.create(ROOT_INO, b"file", FILE, 1).unwrap().ino;
+        let (before, _) = used(&mut fs);
+        fs.allocate(ino, 0, RESERVED, false, 1).unwrap();
+        let (after, info) = used(&mut fs);
+        assert!(after >= before + RESERVED, "a reservation counts as used");
+        assert_eq!(info.used_bytes, after);
+        fill(&mut fs);
+        let chip = if cut {
+            fs.into_chip()
+        } else {
+            let (chip, unmounted) = fs.unmount(6);
+            unmounted.unwrap();
+            chip
+        };
+        let mut fs = Fs::mount(chip, rig.options.clone()).map_err(|(_, error)| error).unwrap();
+        let noise = Fill { seed: 9, start: 0, texture: Texture::Noise }.bytes(RESERVED as usize);
+        // Backwards, with a sync each: as many places in the index as there can be.
+        for (chunk, data) in noise.chunks(CHUNK as usize).enumerate().rev() {
+            let count = fs.write(ino, chunk as u64 * CHUNK, data, 7);
+            assert_eq!(count, Ok(CHUNK as usize), "{mode:?}, chunk {chunk}: {:?}", fs.statfs());
+            fs.sync(8).unwrap();
+        }
+        let mut found = vec![0; RESERVED as usize];
+        assert_eq!(fs.read(ino, 0, &mut found), Ok(RESERVED as usize));
+        assert!(found == noise, "{mode:?}");
+        let report = fs.check().unwrap();
+        assert!(report.findings.is_empty() && report.reserved_chunks == 0, "{report:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_reserved_is_refused_whole() {
+    let rig = Rig::small("flexfs-mlc", 64, 16, MountOptions::default()).unwrap();
+    let mut fs = rig.format(rig.chip(1).unwrap(), CHUNK).unwrap().fs;
+    let ino = fs.create(ROOT_INO, b"file", FILE, 1).unwrap().ino;
+    let (before, _) = used(&mut fs);
+    let capacity = fs.statfs().unwrap().capacity_bytes;
+    for len in [capacity, 1 << 40, i64::MAX as u64] {
+        assert_eq!(fs.allocate(ino, 0, len, false, 2), Err(Error::NoSpace), "{len}");
+        assert_eq!(fs.zero_range(ino, 0, len, true, 2), Err(Error::NoSpace), "{len}");
+    }
+    assert_eq!(fs.allocate(ino, 1, i64::MAX as u64, false, 2), Err(Error::FileTooLarge));
+    assert_eq!(fs.allocate(ino, u64::MAX, 2, false, 2), Err(Error::FileTooLarge));
+    assert!(matches!(fs.allocate(ino, 0, 0, false, 2), Err(Error::Invalid(_))));
+    let attr = fs.getattr(ino).unwrap();
+    assert_eq!((used(&mut fs).0, attr.blocks, attr.size), (before, 0, 0));
+}
