@@ -60,6 +60,29 @@ fn failing_programs_of_several_pages_lose_nothing() {
     }
 }
 
+/// Index pages of several levels could share a unit: where its program failed all moved, and the pages above still said
+/// where those below had stood.
+#[test]
+fn index_pages_that_move_together_are_found_again() {
+    let options = MountOptions { cache_bytes: 128 << 10, ..MountOptions::default() };
+    let rig = Rig::small("tlc-3d", 64, 24, options).unwrap();
+    let start = filled(rig.chip(5).unwrap(), &rig);
+    let mut failed = 0;
+    for round in 0..24 {
+        let mut supply = Supply::new(round);
+        let mut fs = mount(start.snapshot(), &rig);
+        overwrite(&mut fs, &mut supply, round, 40);
+        fs.sync(0).unwrap();
+        fs.chip_mut().fail_program_at(round);
+        let (chip, unmounted) = fs.unmount(1);
+        unmounted.unwrap();
+        failed += chip.counters().program_failures;
+        let mut fs = mount(chip, &rig);
+        assert_eq!(fs.check().unwrap().findings, Vec::<String>::new(), "round {round}");
+    }
+    assert!(failed >= 4, "too few programs failed to prove anything: {failed}");
+}
+
 /// The anchor that names the next block of one head may program, and fail, the unit of another.
 #[test]
 fn units_of_two_heads_that_fail_together_lose_nothing() {

@@ -197,7 +197,7 @@ impl<N: Nand> Flash<N> {
             return Ok(());
         }
         if !bad && self.erase(block, Cause::Metadata)? {
-            if let Some(found) = self.blocks.get_mut(block) {
+            if let Some(mut found) = self.blocks.get_mut(block) {
                 found.entry.used_as = Use::Anchor;
                 found.entry.erased = false;
             }
@@ -239,7 +239,7 @@ impl<N: Nand> Flash<N> {
         if !retired {
             self.erase(old, Cause::WearLevel)?;
         }
-        if let Some(found) = self.blocks.get_mut(fresh) {
+        if let Some(mut found) = self.blocks.get_mut(fresh) {
             found.entry = BlockEntry { used_as: Use::Anchor, erased: false, ..found.entry };
         }
         if let Some(to) = self.anchors.pair.get_mut(which) {

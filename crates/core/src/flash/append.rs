@@ -204,7 +204,7 @@ impl<N: Nand> Flash<N> {
             Err(error) => return Err(error.into()),
         }
         let era = self.era;
-        if let Some(found) = self.blocks.get_mut(block) {
+        if let Some(mut found) = self.blocks.get_mut(block) {
             found.era = era;
         }
         let [slc, native, meta] = &mut self.heads;
@@ -228,6 +228,11 @@ impl<N: Nand> Flash<N> {
             self.committed_seq = self.ended_seq;
         }
         Ok(())
+    }
+
+    /// Programs the gathered unit of index pages.
+    pub fn flush_pages(&mut self) -> Result<()> {
+        self.flush_head(HeadId::Meta).map(|_| ())
     }
 
     /// Closes the current group: everything appended so far counts.
@@ -283,7 +288,7 @@ impl<N: Nand> Flash<N> {
     fn roll(&mut self, id: HeadId, full: u32, cause: Cause) -> Result<()> {
         let next = self.take_block(cause)?;
         let sealed = self.seal(id, full, next, cause)?;
-        if let Some(found) = self.blocks.get_mut(full) {
+        if let Some(mut found) = self.blocks.get_mut(full) {
             found.open = false;
             found.entry.sealed = sealed;
         }
@@ -349,7 +354,7 @@ impl<N: Nand> Flash<N> {
     /// Makes `block` the one a head writes to.
     fn open(&mut self, id: HeadId, block: u32) {
         let era = self.era;
-        if let Some(found) = self.blocks.get_mut(block) {
+        if let Some(mut found) = self.blocks.get_mut(block) {
             found.open = true;
             found.era = era;
             found.entry.erased = false;
@@ -392,7 +397,7 @@ impl<N: Nand> Flash<N> {
         head.unit = unit;
         head.exposed = exposed;
         head.incomplete = unit > 0;
-        if let Some(found) = self.blocks.get_mut(block) {
+        if let Some(mut found) = self.blocks.get_mut(block) {
             found.open = true;
         }
     }
@@ -409,7 +414,7 @@ impl<N: Nand> Flash<N> {
     }
 
     pub(super) fn fail_block(&mut self, block: u32) {
-        if let Some(found) = self.blocks.get_mut(block) {
+        if let Some(mut found) = self.blocks.get_mut(block) {
             found.open = false;
             found.entry.failing = true;
         }
@@ -426,7 +431,7 @@ impl<N: Nand> Flash<N> {
         } else {
             Err(Error::NoSpace)
         };
-        if let Some(found) = self.blocks.get_mut(block).filter(|_| outcome.is_err()) {
+        if let Some(mut found) = self.blocks.get_mut(block).filter(|_| outcome.is_err()) {
             found.open = false;
         }
         outcome

@@ -3,9 +3,12 @@
 //!
 //! Invariant (reuse): a block is reusable only if nothing in it is needed, replay from the last checkpoint never
 //! reads it, every record that emptied it is durable and counts, and every copy taken from it stands on completed
-//! word lines.
+//! word lines. Blocks of each class are counted as they change, so that asking how many are free costs little however
+//! large the chip is.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 
 use nand::CellMode;
 
@@ -26,9 +29,17 @@ pub struct Block {
     pub copy_no: u64,
     /// Something live in it cannot be read: it is never emptied.
     pub stuck: bool,
+    /// Known to be reusable, which only a change of the block can end.
+    ready: bool,
 }
 
 impl Block {
+    /// One that has just been erased, `erases` times in all.
+    pub fn erased(erases: u32) -> Self {
+        let entry = BlockEntry { used_as: Use::Free, erased: true, erases, ..BlockEntry::default() };
+        Self { entry, ..Self::default() }
+    }
+
     /// The cell mode it is programmed in.
     pub fn mode(&self) -> CellMode {
         if self.entry.native { CellMode::Native } else { CellMode::Slc }
@@ -46,9 +57,100 @@ pub struct Horizon {
     pub safe_copy: u64,
 }
 
+/// What matters of a block to whoever looks for one that is free.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// It can be taken.
+    Free,
+    /// Nothing in it is needed; whether it can be taken depends on how far the log has got.
+    Emptied,
+    /// It has failed a program, and waits to be retired.
+    Failing,
+    Other,
+}
+
+impl Class {
+    fn of(block: &Block) -> Self {
+        match block.entry.used_as {
+            Use::Anchor | Use::Bad => Class::Other,
+            _ if block.entry.failing => Class::Failing,
+            _ if block.open => Class::Other,
+            Use::Free => Class::Free,
+            _ if block.ready => Class::Free,
+            Use::Log | Use::Meta if block.entry.live_bytes == 0 => Class::Emptied,
+            Use::Log | Use::Meta => Class::Other,
+        }
+    }
+}
+
+/// How many blocks are of which class.
+#[derive(Default)]
+struct Books {
+    free: u32,
+    failing: u32,
+    emptied: BTreeSet<u32>,
+}
+
+impl Books {
+    fn enter(&mut self, number: u32, class: Class) {
+        match class {
+            Class::Free => self.free += 1,
+            Class::Failing => self.failing += 1,
+            Class::Emptied => {
+                self.emptied.insert(number);
+            }
+            Class::Other => {}
+        }
+    }
+
+    fn strike(&mut self, number: u32, class: Class) {
+        match class {
+            Class::Free => self.free = self.free.saturating_sub(1),
+            Class::Failing => self.failing = self.failing.saturating_sub(1),
+            Class::Emptied => {
+                self.emptied.remove(&number);
+            }
+            Class::Other => {}
+        }
+    }
+}
+
+/// A block being changed; the books follow when it is dropped.
+pub struct Edit<'a> {
+    block: &'a mut Block,
+    books: &'a mut Books,
+    number: u32,
+    before: Class,
+}
+
+impl Deref for Edit<'_> {
+    type Target = Block;
+
+    fn deref(&self) -> &Block {
+        self.block
+    }
+}
+
+impl DerefMut for Edit<'_> {
+    fn deref_mut(&mut self) -> &mut Block {
+        self.block
+    }
+}
+
+impl Drop for Edit<'_> {
+    fn drop(&mut self) {
+        let after = Class::of(self.block);
+        if after != self.before {
+            self.books.strike(self.number, self.before);
+            self.books.enter(self.number, after);
+        }
+    }
+}
+
 /// All blocks.
 pub struct BlockTable {
     blocks: Vec<Block>,
+    books: Books,
     /// Live bytes in the log.
     pub live_bytes: u64,
     /// Bad blocks.
@@ -59,13 +161,17 @@ impl BlockTable {
     /// The table of these entries.
     pub fn new(entries: Vec<BlockEntry>) -> Self {
         let blocks = entries.into_iter().map(|entry| Block { entry, ..Block::default() }).collect();
-        let mut table = Self { blocks, live_bytes: 0, bad: 0 };
+        let mut table = Self { blocks, books: Books::default(), live_bytes: 0, bad: 0 };
         table.recount();
         table
     }
 
-    /// Adds up the live bytes of the log and the bad blocks once more, after blocks changed their use.
+    /// Adds everything up once more, after blocks changed their use.
     pub fn recount(&mut self) {
+        self.books = Books::default();
+        for (number, block) in (0..).zip(&self.blocks) {
+            self.books.enter(number, Class::of(block));
+        }
         let log = self.blocks.iter().filter(|block| block.entry.used_as == Use::Log);
         self.live_bytes = log.map(|block| u64::from(block.entry.live_bytes)).sum();
         self.bad = self.blocks.iter().filter(|block| block.entry.used_as == Use::Bad).count() as u32;
@@ -82,8 +188,22 @@ impl BlockTable {
     }
 
     /// A block, to change it.
-    pub fn get_mut(&mut self, block: u32) -> Option<&mut Block> {
-        self.blocks.get_mut(block as usize)
+    pub fn get_mut(&mut self, number: u32) -> Option<Edit<'_>> {
+        let block = self.blocks.get_mut(number as usize)?;
+        let before = Class::of(block);
+        block.ready = false;
+        Some(Edit { block, books: &mut self.books, number, before })
+    }
+
+    /// Notes which blocks are reusable, now that a checkpoint has made more so.
+    pub fn settle(&mut self, horizon: Horizon) {
+        let reusable: Vec<u32> =
+            self.books.emptied.iter().copied().filter(|&number| self.reusable(number, horizon)).collect();
+        for number in reusable {
+            if let Some(mut block) = self.get_mut(number) {
+                block.ready = true;
+            }
+        }
     }
 
     /// All blocks with their numbers.
@@ -93,11 +213,13 @@ impl BlockTable {
 
     /// Counts `bytes` more (or, where negative, fewer) as needed in `block`. `false`: the books do not balance.
     pub fn add_live(&mut self, block: u32, bytes: i64) -> bool {
-        let Some(found) = self.blocks.get_mut(block as usize) else { return false };
+        let Some(mut found) = self.get_mut(block) else { return false };
         let now = i64::from(found.entry.live_bytes) + bytes;
         let Ok(live_bytes) = u32::try_from(now) else { return false };
         found.entry.live_bytes = live_bytes;
-        if found.entry.used_as == Use::Log {
+        let in_log = found.entry.used_as == Use::Log;
+        drop(found);
+        if in_log {
             self.live_bytes = self.live_bytes.saturating_add_signed(bytes);
         }
         true
@@ -130,8 +252,16 @@ impl BlockTable {
 
     /// Blocks that can be used for something new.
     pub fn reusable_count(&self, horizon: Horizon) -> u32 {
+        let emptied = self.books.emptied.iter().filter(|&&number| self.reusable(number, horizon));
+        let n = self.books.free + emptied.count() as u32;
         let sound = self.iter().filter(|(_, block)| !block.entry.failing);
-        sound.filter(|&(number, _)| self.reusable(number, horizon)).count() as u32
+        assert_eq!(n, sound.filter(|&(number, _)| self.reusable(number, horizon)).count() as u32);
+        n
+    }
+
+    /// Blocks that failed a program and were not retired yet.
+    pub fn failing_count(&self) -> u32 {
+        self.books.failing
     }
 
     /// The reusable block to take next: not failing, least erased, erased ones first, those that anchors may need last.

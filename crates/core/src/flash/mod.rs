@@ -163,7 +163,7 @@ impl<N: Nand> Flash<N> {
     pub fn hold_head_blocks(&mut self) {
         let era = self.era;
         for id in HeadId::ALL {
-            if let Some(found) = self.head(id).block.and_then(|block| self.blocks.get_mut(block)) {
+            if let Some(mut found) = self.head(id).block.and_then(|block| self.blocks.get_mut(block)) {
                 found.era = era;
             }
         }
@@ -199,7 +199,7 @@ impl<N: Nand> Flash<N> {
 
     /// Counts a place as no longer needed, because of the record with sequence number `seq`.
     pub fn release(&mut self, place: Place, seq: u64) {
-        if let Some(block) = self.drop_live(place) {
+        if let Some(mut block) = self.drop_live(place) {
             block.kill_seq = block.kill_seq.max(seq);
         }
     }
@@ -207,18 +207,18 @@ impl<N: Nand> Flash<N> {
     /// Counts a place as no longer needed, because a copy of it stands elsewhere.
     pub fn release_copied(&mut self, place: Place) {
         let copies = self.copies;
-        if let Some(block) = self.drop_live(place) {
+        if let Some(mut block) = self.drop_live(place) {
             block.copy_no = copies;
         }
     }
 
-    fn drop_live(&mut self, place: Place) -> Option<&mut blocks::Block> {
+    fn drop_live(&mut self, place: Place) -> Option<blocks::Edit<'_>> {
         let bytes = i64::from(self.bytes_of(place));
         let (Place::Run { slot, .. } | Place::Node { slot, .. }) = place else { return None };
         let block = self.shape.block_of(slot);
         self.blocks.add_live(block, -bytes);
         let (holding, era) = (self.holding, self.era);
-        let found = self.blocks.get_mut(block)?;
+        let mut found = self.blocks.get_mut(block)?;
         if holding {
             found.era = era;
         }
@@ -330,7 +330,7 @@ impl<N: Nand> Flash<N> {
         loop {
             let block = self.blocks.pick(self.horizon()).ok_or(Error::NoSpace)?;
             if self.blocks.get(block).entry.erased || self.erase(block, cause)? {
-                if let Some(found) = self.blocks.get_mut(block) {
+                if let Some(mut found) = self.blocks.get_mut(block) {
                     found.open = true;
                 }
                 return Ok(block);
@@ -352,19 +352,16 @@ impl<N: Nand> Flash<N> {
             self.retire(block)?;
             return Ok(false);
         }
-        if let Some(found) = self.blocks.get_mut(block) {
+        if let Some(mut found) = self.blocks.get_mut(block) {
             let erases = found.entry.erases + 1;
-            *found = blocks::Block {
-                entry: BlockEntry { used_as: Use::Free, erased: true, erases, ..BlockEntry::default() },
-                ..blocks::Block::default()
-            };
+            *found = blocks::Block::erased(erases);
         }
         Ok(true)
     }
 
     /// Marks a block bad for good.
     pub fn retire(&mut self, block: u32) -> Result<()> {
-        if let Some(found) = self.blocks.get_mut(block) {
+        if let Some(mut found) = self.blocks.get_mut(block) {
             let erases = found.entry.erases;
             found.entry = BlockEntry { used_as: Use::Bad, erases, ..BlockEntry::default() };
             found.open = false;
@@ -375,6 +372,9 @@ impl<N: Nand> Flash<N> {
 
     /// Retires failing blocks that nothing needs any more.
     pub fn retire_emptied(&mut self) -> Result<()> {
+        if self.blocks.failing_count() == 0 {
+            return Ok(());
+        }
         let horizon = self.horizon();
         let emptied =
             |(number, block): &(u32, &blocks::Block)| block.entry.failing && self.blocks.reusable(*number, horizon);

@@ -81,7 +81,9 @@ impl<N: Nand> Fs<N> {
         let changes = self.index.delta.len() + frozen;
         let touched = changes.min(self.index.tree.pages as usize);
         let grown = changes / page::capacity(self.flash.shape.slot_bytes).max(1) + 1;
-        (touched + grown) as u32 + u32::from(self.index.tree.levels()) + self.tables.slots.len() as u32
+        // Every level begins a unit.
+        let levels = u32::from(self.index.tree.levels()) * self.flash.shape.slc.unit_slots;
+        (touched + grown) as u32 + levels + self.tables.slots.len() as u32
     }
 
     /// Blocks the capacity leaves out for the reserve, besides those for the index.

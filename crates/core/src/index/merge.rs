@@ -83,6 +83,11 @@ impl Merge {
             if self.next_change(frozen).is_some() {
                 continue;
             }
+            // The pages above say where these stand: none may move any more.
+            flash.flush_pages()?;
+            if !flash.moved.is_empty() {
+                return Ok(None);
+            }
             if let Some(tree) = self.next_level() {
                 return Ok(Some(tree));
             }

@@ -284,6 +284,7 @@ impl<N: Nand> Fs<N> {
         self.tables = core::mem::take(&mut job.tables);
         self.index.tree = tree;
         self.index.frozen = None;
+        self.flash.blocks.settle(self.flash.horizon());
         Ok(())
     }
 

@@ -52,7 +52,7 @@ impl<N: Nand> Fs<N> {
         flash.anchors.pair = [first, second];
         flash.anchors.own = true;
         for block in [first, second] {
-            if let Some(found) = flash.blocks.get_mut(block) {
+            if let Some(mut found) = flash.blocks.get_mut(block) {
                 (found.entry.used_as, found.entry.erased) = (Use::Anchor, false);
             }
         }

@@ -126,7 +126,7 @@ impl<N: Nand> Fs<N> {
 
     fn visit(&mut self, block: u32, visited: &Visited) {
         let era = self.flash.era;
-        let Some(found) = self.flash.blocks.get_mut(block) else { return };
+        let Some(mut found) = self.flash.blocks.get_mut(block) else { return };
         found.era = era;
         found.entry.used_as = Use::Log;
         found.entry.native = visited.id == HeadId::Native;

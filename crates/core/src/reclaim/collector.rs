@@ -58,7 +58,7 @@ impl<N: Nand> Fs<N> {
             Ok(false) => self.collector = Some(job),
             Ok(true) => {
                 if self.flash.blocks.get(job.victim).entry.live_bytes > 0
-                    && let Some(block) = self.flash.blocks.get_mut(job.victim)
+                    && let Some(mut block) = self.flash.blocks.get_mut(job.victim)
                 {
                     block.stuck = true;
                 }
