@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
 use crate::fuse::volume::now_ns;
-use crate::fuse::{Serving, take_signals};
+use crate::fuse::{Attach, Serving, take_signals};
 use crate::{cli, image, output};
 
 /// What the background process says when the mount works.
@@ -41,7 +41,10 @@ fn serve(args: &cli::Mount) -> Result<ExitCode> {
         ..MountOptions::default()
     };
     let fs = image::open(&args.image, options)?;
-    let serving = Serving::start(fs, &absolute(&args.image)?, &absolute(&args.mountpoint)?, args.ro)?;
+    let (name, mountpoint) = (absolute(&args.image)?, absolute(&args.mountpoint)?);
+    let to_sync = if args.ro { None } else { Some(File::open(&name)?) };
+    let to = Attach { name: &name, image: to_sync, mountpoint: &mountpoint, read_only: args.ro };
+    let serving = Serving::start(fs, to)?;
     made.keep();
     let told = if args.detached { detach() } else { announce(args) };
     if let Err(error) = told {

@@ -4,7 +4,8 @@
 //! (a signal makes it, or an `umount` from outside), then the volume is unmounted: synced, and marked clean.
 //! Invariant: the program ends well only if that last step did.
 
-mod attr;
+pub mod attr;
+pub mod connection;
 mod directory;
 pub mod mountpoint;
 mod server;
@@ -20,21 +21,19 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use emulator::Chip;
 use flexfs_core::Fs;
-use fuser::{Config, Session, SessionACL};
+use fuser::{Notifier, Session};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::output;
+use connection::connect;
 use mountpoint::Mounted;
 use server::Server;
 use volume::{Volume, now_ns};
 
 /// The timer's longest sleep.
 const TICK: Duration = Duration::from_millis(250);
-
-/// Threads that serve requests, each with a descriptor of its own.
-const SERVER_THREADS: usize = 2;
 
 /// The signals that end a mount. Taken as early as can be, so that none is lost while the mount comes up.
 pub fn take_signals() -> Result<Signals> {
@@ -47,72 +46,104 @@ pub struct Serving {
     keeper: Keeper,
 }
 
+/// What is attached, and where.
+pub struct Attach<'a> {
+    /// What the mount table names as the device, and complaints as what they are about.
+    pub name: &'a Path,
+    /// The image that holds the chip, to sync it; `None` where there is none, or nothing is written to it.
+    pub image: Option<File>,
+    /// The directory to attach it to, an absolute path.
+    pub mountpoint: &'a Path,
+    pub read_only: bool,
+}
+
 /// What is needed to end a mount, from whichever thread comes to it.
 #[derive(Clone)]
 struct Keeper {
-    image: PathBuf,
+    name: PathBuf,
     volume: Arc<Volume>,
     mounted: Arc<Mounted>,
 }
 
 impl Serving {
-    /// Attaches `fs`, from `image`, to the directory `mountpoint`; both paths are absolute.
-    ///
-    /// Where that fails the volume is unmounted again.
-    pub fn start(mut fs: Fs<Chip>, image: &Path, mountpoint: &Path, read_only: bool) -> Result<Self> {
-        let to_sync = if read_only { None } else { Some(File::open(image)?) };
-        let chunk_bytes = fs.statfs().map(|stat| stat.chunk_bytes);
-        let chunk_bytes = chunk_bytes.map_err(|error| anyhow!("{}: {error}", image.display()))?;
-        let (mounted, device) = match Mounted::new(mountpoint, image, read_only) {
+    /// Attaches `fs` to the tree. Where that fails the volume is unmounted again.
+    pub fn start(mut fs: Fs<Chip>, to: Attach) -> Result<Self> {
+        let (name, shown) = (to.name, to.name.display());
+        let stat = fs.statfs().map_err(|error| anyhow!("{shown}: {error}"))?;
+        let (mounted, device) = match Mounted::new(to.mountpoint, name, to.read_only) {
             Ok(mounted) => mounted,
             Err(error) => {
                 let (_, left) = fs.unmount(now_ns());
-                left.map_err(|left| anyhow!("{}: cannot unmount: {left}", image.display()))?;
-                return Err(error.context(mountpoint.display().to_string()));
+                left.map_err(|left| anyhow!("{shown}: cannot unmount: {left}"))?;
+                return Err(error.context(to.mountpoint.display().to_string()));
             }
         };
-        let mut config = Config::default();
-        config.n_threads = Some(SERVER_THREADS);
-        config.clone_fd = !mounted.by_helper();
-        let acl = if mounted.by_helper() { SessionACL::Owner } else { SessionACL::All };
-        config.acl = acl;
-        let volume = Arc::new(Volume::new(fs, to_sync));
-        let server = Server::new(Arc::clone(&volume), chunk_bytes);
-        let keeper = Keeper { image: image.to_path_buf(), volume, mounted: Arc::new(mounted) };
-        match Session::from_fd(server, device, acl, config) {
+        let volume = Arc::new(Volume::new(fs, to.image, to.read_only));
+        let server = Server::new(Arc::clone(&volume), stat.chunk_bytes);
+        let keeper = Keeper { name: name.to_path_buf(), volume, mounted: Arc::new(mounted) };
+        match connect(server, &keeper.mounted, device) {
             Ok(session) => Ok(Self { session, keeper }),
             Err(error) => {
                 keeper.let_go();
                 keeper.close()?;
-                Err(anyhow!("{}: the kernel does not take the mount: {error}", mountpoint.display()))
+                Err(anyhow!("{}: the kernel does not take the mount: {error}", to.mountpoint.display()))
             }
         }
     }
 
-    /// Serves until the mount is gone, then unmounts the volume.
+    /// The mount in the tree.
+    pub fn mounted(&self) -> Arc<Mounted> {
+        Arc::clone(&self.keeper.mounted)
+    }
+
+    /// The volume behind the mount.
+    pub fn volume(&self) -> Arc<Volume> {
+        Arc::clone(&self.keeper.volume)
+    }
+
+    /// What makes the kernel forget.
+    pub fn notifier(&self) -> Notifier {
+        self.session.notifier()
+    }
+
+    /// Serves until the mount is gone, which a signal brings about too, then unmounts the volume.
     pub fn run(self, mut signals: Signals) -> Result<()> {
-        let Self { session, keeper } = self;
-        let (stop, stopped) = mpsc::channel();
-        let volume = Arc::clone(&keeper.volume);
-        let timer = thread::Builder::new().name("timer".into()).spawn(move || keep_time(&volume, &stopped))?;
+        let name = self.keeper.name.clone();
         let handle = signals.handle();
-        let on_signal = keeper.clone();
+        let on_signal = self.keeper.clone();
         let signalled = thread::Builder::new().name("signals".into()).spawn(move || {
             for (count, _) in signals.forever().enumerate() {
                 if count == 0 { on_signal.let_go() } else { on_signal.leave_at_once() }
             }
         })?;
+        let served = self.serve();
+        handle.close();
+        let ended = signalled.join();
+        served?;
+        ended.map_err(|_| anyhow!("{}: the signal thread failed", name.display()))
+    }
+
+    /// Serves until the mount is gone, then unmounts the volume.
+    pub fn serve(self) -> Result<()> {
+        let Self { session, keeper } = self;
+        let (stop, stopped) = mpsc::channel();
+        let volume = Arc::clone(&keeper.volume);
+        let timer = thread::Builder::new().name("timer".into()).spawn(move || keep_time(&volume, &stopped))?;
         let served = session.run();
         drop(stop);
-        handle.close();
-        let threads_ended = timer.join().is_ok() & signalled.join().is_ok();
+        let timer_ended = timer.join();
         keeper.close()?;
-        match served {
-            // A mount taken off the tree may end as an aborted connection.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            served => served.with_context(|| format!("{}: serving the mount failed", keeper.image.display()))?,
-        }
-        if threads_ended { Ok(()) } else { Err(anyhow!("{}: the timer failed", keeper.image.display())) }
+        let name = keeper.name.display();
+        end_of_session(served).with_context(|| format!("{name}: serving the mount failed"))?;
+        timer_ended.map_err(|_| anyhow!("{name}: the timer failed"))
+    }
+}
+
+/// How a session ended: a mount taken off the tree may end as an aborted connection.
+pub fn end_of_session(served: io::Result<()>) -> io::Result<()> {
+    match served {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
+        served => served,
     }
 }
 
@@ -148,21 +179,21 @@ impl Keeper {
             Ok(()) => "left while files were open: what was not yet handed over is lost".to_owned(),
             Err(error) => format!("{error:#}"),
         };
-        output::complain(&format!("{}: {status}", self.image.display()));
+        output::complain(&format!("{}: {status}", self.name.display()));
         std::process::exit(1);
     }
 
     /// Unmounts the volume and syncs the image.
     fn close(&self) -> Result<()> {
-        let image = self.image.display();
+        let name = self.name.display();
         let fs = self.volume.close().ok_or_else(|| {
             anyhow!(
-                "{image}: the server failed within; the image is as after a power cut, and the next mount recovers it"
+                "{name}: the server failed within; the image is as after a power cut, and the next mount recovers it"
             )
         })?;
         let (mut chip, unmounted) = fs.unmount(now_ns());
         unmounted
-            .map_err(|error| anyhow!("{image}: cannot unmount: {error}; the next mount recovers what was synced"))?;
+            .map_err(|error| anyhow!("{name}: cannot unmount: {error}; the next mount recovers what was synced"))?;
         chip.sync_image().map_err(|error| anyhow!("{error}"))
     }
 }

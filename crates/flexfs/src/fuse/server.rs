@@ -17,28 +17,17 @@ use std::time::{Duration, SystemTime};
 use emulator::Chip;
 use flexfs_core::{Attr, Error, Fs, Ino, NAME_MAX_BYTES, NewNode, RenameMode, SetAttr, kind};
 use fuser::{
-    AccessFlags, BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    AccessFlags, BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, KernelConfig, LockOwner, OpenFlags,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use super::attr::{
     PERMISSIONS, SET_GID, file_type, from_request, is_privileged, time_to_set, to_kernel, unknown, without_privileges,
 };
+use super::connection::{LONG, NO_HANDLE, ONLY, negotiate};
 use super::directory::list;
 use super::volume::{Volume, now_ns};
-
-/// How long the kernel may believe what it was told.
-const LONG: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Inode numbers are never used twice, so one generation does.
-const ONLY: Generation = Generation(0);
-
-/// Opens need no handle: the node says it all.
-const NO_HANDLE: FileHandle = FileHandle(0);
-
-/// The most a single write request may carry.
-const MAX_WRITE_BYTES: u32 = 1 << 20;
 
 /// `fallocate(2)` flags.
 const KEEP_SIZE: i32 = 1;
@@ -145,23 +134,7 @@ fn new_node(fs: &mut Fs<Chip>, req: &Request, parent: Ino, mode: u32, rdev: u32)
 
 impl Filesystem for Server {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let wished = [
-            InitFlags::FUSE_WRITEBACK_CACHE,
-            InitFlags::FUSE_DO_READDIRPLUS,
-            InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_CACHE_SYMLINKS,
-            // Without it the kernel asks for an extended attribute at every single write.
-            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
-        ];
-        for capability in wished {
-            // An older kernel does without; nothing depends on any of them.
-            let _ = config.add_capabilities(capability);
-        }
-        let _ = config.set_max_write(MAX_WRITE_BYTES);
-        if let Err(most) = config.set_max_readahead(MAX_WRITE_BYTES) {
-            let _ = config.set_max_readahead(most);
-        }
+        negotiate(config);
         Ok(())
     }
 

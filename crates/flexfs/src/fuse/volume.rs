@@ -40,14 +40,15 @@ struct Open {
 pub struct Volume {
     open: Mutex<Option<Open>>,
     waiting: AtomicUsize,
-    /// The image once more, to sync it while the lock is free; `None` where nothing is written.
+    /// The image once more, to sync it while the lock is free; `None` where there is none.
     image: Option<File>,
+    read_only: bool,
 }
 
 impl Volume {
-    /// A volume mounted from `image`, which is `None` if it is mounted read-only.
-    pub fn new(fs: Fs<Chip>, image: Option<File>) -> Self {
-        Self { open: Mutex::new(Some(Open { fs, dirty_since: None })), waiting: AtomicUsize::new(0), image }
+    /// A volume whose syncs reach as far as `image`, if there is one.
+    pub fn new(fs: Fs<Chip>, image: Option<File>, read_only: bool) -> Self {
+        Self { open: Mutex::new(Some(Open { fs, dirty_since: None })), waiting: AtomicUsize::new(0), image, read_only }
     }
 
     /// Runs an operation that changes nothing a sync would have to cover.
@@ -77,7 +78,10 @@ impl Volume {
     ///
     /// Says how long the timer may sleep; errors have been told on standard error.
     pub fn tick(&self, longest: Duration) -> Duration {
-        if self.image.is_none() || self.waiting.load(Ordering::Acquire) > 0 {
+        if self.read_only {
+            return longest;
+        }
+        if self.waiting.load(Ordering::Acquire) > 0 {
             return longest.min(Duration::from_millis(1));
         }
         let next = self.locked(|open| {

@@ -1,0 +1,57 @@
+//! What a file system of this program agrees on with the kernel: threads, capabilities, how long answers hold.
+//!
+//! Invariant: every file system served here is served in the same way, so that two of them can be compared.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use fuser::{Config, FileHandle, Filesystem, Generation, InitFlags, KernelConfig, Session, SessionACL};
+
+use super::mountpoint::Mounted;
+
+/// How long the kernel may believe what it was told.
+pub const LONG: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Inode numbers are never used twice, so one generation does.
+pub const ONLY: Generation = Generation(0);
+
+/// Opens need no handle: the node says it all.
+pub const NO_HANDLE: FileHandle = FileHandle(0);
+
+/// Threads that serve requests, each with a descriptor of its own.
+const SERVER_THREADS: usize = 2;
+
+/// The most a single write request may carry.
+const MAX_WRITE_BYTES: u32 = 1 << 20;
+
+/// Takes up what `mounted` attached: `device` is its descriptor.
+pub fn connect<FS: Filesystem>(server: FS, mounted: &Mounted, device: OwnedFd) -> io::Result<Session<FS>> {
+    let acl = if mounted.by_helper() { SessionACL::Owner } else { SessionACL::All };
+    let mut config = Config::default();
+    config.n_threads = Some(SERVER_THREADS);
+    config.clone_fd = !mounted.by_helper();
+    config.acl = acl;
+    Session::from_fd(server, device, acl, config)
+}
+
+/// Asks the kernel for what makes it ask less.
+pub fn negotiate(config: &mut KernelConfig) {
+    let wished = [
+        InitFlags::FUSE_WRITEBACK_CACHE,
+        InitFlags::FUSE_DO_READDIRPLUS,
+        InitFlags::FUSE_READDIRPLUS_AUTO,
+        InitFlags::FUSE_PARALLEL_DIROPS,
+        InitFlags::FUSE_CACHE_SYMLINKS,
+        // Without it the kernel asks for an extended attribute at every single write.
+        InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+    ];
+    for capability in wished {
+        // An older kernel does without; nothing depends on any of them.
+        let _ = config.add_capabilities(capability);
+    }
+    let _ = config.set_max_write(MAX_WRITE_BYTES);
+    if let Err(most) = config.set_max_readahead(MAX_WRITE_BYTES) {
+        let _ = config.set_max_readahead(most);
+    }
+}
