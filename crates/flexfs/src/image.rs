@@ -51,7 +51,8 @@ fn check_free(path: &Path, replace: bool) -> Result<()> {
     }
 }
 
-fn format_options(label: &str) -> Result<FormatOptions> {
+/// A volume of its own, whose root belongs to the caller.
+pub fn format_options(label: &str) -> Result<FormatOptions> {
     let mut volume_id = [0; 16];
     rustix::rand::getrandom(&mut volume_id, GetRandomFlags::empty())?;
     Ok(FormatOptions {

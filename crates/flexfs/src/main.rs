@@ -3,6 +3,7 @@
 //! Invariant: whatever goes wrong, standard error gets one line that names what, and, where something can be done
 //! about it, what; the exit status is not 0; standard output carries results and nothing else.
 
+mod bench_fuse;
 mod cli;
 mod cmd;
 mod fuse;

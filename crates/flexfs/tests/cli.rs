@@ -333,20 +333,6 @@ fn a_chip_described_in_a_file_is_used_like_a_builtin_one() {
     assert_one_line(broken.arg(&description).arg(&image), 2, "mine.toml");
 }
 
-#[test]
-fn a_bench_prints_one_json_object_with_the_figures_asked_for() {
-    let report = json(&mut flexfs(&["bench", "small", "--size", "64MiB", "--json"]));
-    assert_eq!(report["workload"], "small");
-    assert_eq!(report["host_bytes"], 2000 * 4096);
-    for key in ["programs", "reads", "erases", "write_amplification", "flash_s", "worst_op_us", "cpu_s"] {
-        assert!(report[key].is_number(), "{key}");
-    }
-    for key in ["chip", "mode"] {
-        assert!(report[key].is_string(), "{key}");
-    }
-    assert_one_line(&mut flexfs(&["bench", "small", "--size", "1000KiB"]), 1, "multiple");
-}
-
 /// Runs a command that must print one JSON object and nothing else.
 fn json(command: &mut Command) -> Value {
     let output = command.assert().success().get_output().clone();

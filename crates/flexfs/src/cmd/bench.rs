@@ -1,4 +1,4 @@
-//! `flexfs bench`: a workload of the lab on a fresh chip in memory, and its figures.
+//! `flexfs bench`: a workload on a fresh chip in memory, and its figures.
 //!
 //! Invariant: standard output gets the figures alone; how far it is shows on standard error, on a terminal only.
 
@@ -6,23 +6,42 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
+use emulator::Profile;
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::bench::{self, Config, Report};
+use lab::bench::{self, Config, Progress, Report, Workload};
 
+use crate::cli::Benchmark;
 use crate::output::{grouped, table};
-use crate::{cli, output, size};
+use crate::{bench_fuse, cli, output, size};
 
 pub fn run(args: &cli::Bench) -> Result<ExitCode> {
-    let config = Config { profile: args.profile.clone(), bytes: args.size, mode: args.mode, ..Config::default() };
     let bar = progress_bar(args.workload.name());
-    let result = bench::run(args.workload, &config, &mut |done, total| {
+    let mut progress = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
-    });
+    };
+    let result = match args.workload {
+        Benchmark::Flash(workload) => count(args, workload, &mut progress),
+        Benchmark::Fuse => time(args, &mut progress),
+    };
     bar.finish_and_clear();
-    let report = result.map_err(|error| anyhow!("bench {}: {error}", args.workload.name()))?;
-    output::say(&if args.json { serde_json::to_string(&report)? } else { figures(&report) })?;
+    output::say(&result.map_err(|error| anyhow!("bench {}: {error:#}", args.workload.name()))?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Flash operations of a workload.
+fn count(args: &cli::Bench, workload: Workload, progress: Progress) -> Result<String> {
+    let config = Config { profile: args.profile.clone(), bytes: args.size, mode: args.mode, ..Config::default() };
+    let report = bench::run(workload, &config, progress)?;
+    Ok(if args.json { serde_json::to_string(&report)? } else { figures(&report) })
+}
+
+/// Calls through the kernel.
+fn time(args: &cli::Bench, progress: Progress) -> Result<String> {
+    let bytes = args.size.unwrap_or(bench_fuse::DEFAULT_BYTES);
+    let profile = Profile::builtin(&args.profile)?.with_capacity(bytes)?;
+    let figures = bench_fuse::run(&profile, args.mode, progress)?;
+    Ok(if args.json { bench_fuse::to_json(&figures).to_string() } else { bench_fuse::to_table(&figures) })
 }
 
 fn progress_bar(name: &'static str) -> ProgressBar {

@@ -1,0 +1,114 @@
+//! What FlexFS costs over FUSE itself: the same calls through the kernel to a FlexFS on a chip in memory and to a
+//! file system that does nothing but keep bytes.
+//!
+//! Both are served by this process in the same way, one at a time, in turns. Invariant: a figure is the best of
+//! several rounds of each, and every call that is counted was answered by the file system, never from the kernel's
+//! caches; no mount is left behind.
+
+mod null;
+mod target;
+mod workload;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+use emulator::Profile;
+use flexfs_core::Mode;
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use target::Target;
+use workload::{PHASES, Plan};
+
+/// How often both are measured.
+const ROUNDS: usize = 5;
+
+/// Bytes of the chip where nobody says otherwise.
+pub const DEFAULT_BYTES: u64 = 1 << 30;
+
+/// One figure, of the one and of the other.
+pub struct Figure {
+    name: &'static str,
+    unit: &'static str,
+    flexfs: f64,
+    null: f64,
+}
+
+impl Figure {
+    fn ratio(&self) -> f64 {
+        self.flexfs / self.null
+    }
+}
+
+/// Measures; `progress` is told what is done of how much.
+pub fn run(profile: &Profile, mode: Mode, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<Figure>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted)).context("cannot take signals")?;
+    }
+    let dir = tempfile::Builder::new().prefix("flexfs-bench-").tempdir().context("cannot make a directory to mount")?;
+    let root = dir.path().canonicalize().with_context(|| dir.path().display().to_string())?;
+    let plan = Plan::for_chip(profile.capacity_bytes());
+    let total = (2 * ROUNDS * PHASES.len()) as u64;
+    let mut done = 0;
+    let mut step = || {
+        done += 1;
+        progress(done, total);
+        if interrupted.load(Ordering::Relaxed) { bail!("interrupted") } else { Ok(()) }
+    };
+    let mut best = [[0f64; 2]; PHASES.len()];
+    for round in 0..ROUNDS {
+        // Whoever comes second finds a warmer machine, so they take turns in that too.
+        for which in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
+            let target = if which == 0 { Target::flexfs(&root, profile, mode)? } else { Target::null(&root)? };
+            let rates = workload::round(&target, &plan, &mut step)?;
+            target.end()?;
+            for (best, rate) in best.iter_mut().zip(rates) {
+                best[which] = best[which].max(rate);
+            }
+        }
+    }
+    let figures = PHASES.iter().zip(best);
+    Ok(figures.map(|(phase, [flexfs, null])| Figure { name: phase.name, unit: phase.unit, flexfs, null }).collect())
+}
+
+/// The figures for programs.
+pub fn to_json(figures: &[Figure]) -> Value {
+    let each = figures.iter().map(|figure| {
+        json!({
+            "name": figure.name,
+            "unit": figure.unit,
+            "flexfs": figure.flexfs,
+            "null": figure.null,
+            "ratio": figure.ratio(),
+        })
+    });
+    json!({ "figures": each.collect::<Vec<_>>() })
+}
+
+/// The figures for people.
+pub fn to_table(figures: &[Figure]) -> String {
+    let mut lines = vec![format!("{:<12}{:>6}{:>12}{:>12}{:>8}", "", "", "flexfs", "null", "ratio")];
+    lines.extend(figures.iter().map(|figure| {
+        let Figure { name, unit, flexfs, null } = figure;
+        format!("{name:<12}{unit:>6}{flexfs:>12.0}{null:>12.0}{:>8.2}", figure.ratio())
+    }));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_flexfs_over_null_in_table_and_json() {
+        let figures = [Figure { name: "create", unit: "/s", flexfs: 100.0, null: 400.0 }];
+        assert_eq!(to_json(&figures)["figures"][0]["ratio"], 0.25);
+        let table = to_table(&figures);
+        assert!(
+            table.lines().nth(1).is_some_and(|line| line.starts_with("create") && line.ends_with("0.25")),
+            "{table}"
+        );
+    }
+}

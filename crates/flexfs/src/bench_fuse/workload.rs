@@ -1,0 +1,148 @@
+//! The calls that both file systems are measured with, and what each makes sure of.
+//!
+//! Invariant: the kernel is made to forget pages and names before they are read or looked up, so that each such call
+//! is answered by the file system; a read that was not is an error.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use fuser::INodeNo;
+
+use super::target::Target;
+
+/// What one figure counts.
+pub struct Phase {
+    pub name: &'static str,
+    pub unit: &'static str,
+}
+
+/// The figures, in the order in which [`round`] gives them.
+pub const PHASES: [Phase; 7] = [
+    Phase { name: "write-1MiB", unit: "MB/s" },
+    Phase { name: "write-4KiB", unit: "MB/s" },
+    Phase { name: "read-1MiB", unit: "MB/s" },
+    Phase { name: "read-4KiB", unit: "MB/s" },
+    Phase { name: "create", unit: "/s" },
+    Phase { name: "stat", unit: "/s" },
+    Phase { name: "unlink", unit: "/s" },
+];
+
+const LARGE_CALL_BYTES: usize = 1 << 20;
+const SMALL_CALL_BYTES: usize = 4 << 10;
+
+/// Directories the empty files are spread over.
+const DIRECTORIES: u64 = 20;
+
+/// The most empty files.
+const FILES_MAX: u64 = 20_000;
+
+/// How much is done.
+pub struct Plan {
+    /// Bytes of each large file.
+    file_bytes: u64,
+    /// Empty files in each directory.
+    files: u64,
+}
+
+impl Plan {
+    /// Large files of an eighth of the chip, and an empty file for each 32 KiB of it, but no more than 20,000.
+    pub fn for_chip(chip_bytes: u64) -> Self {
+        let file_bytes = (chip_bytes / 8 / LARGE_CALL_BYTES as u64).max(1) * LARGE_CALL_BYTES as u64;
+        Self { file_bytes, files: (chip_bytes / (32 << 10)).clamp(DIRECTORIES, FILES_MAX) / DIRECTORIES }
+    }
+}
+
+/// Does everything once; `step` is called after each phase, and may end it all.
+pub fn round(target: &Target, plan: &Plan, step: &mut dyn FnMut() -> Result<()>) -> Result<[f64; PHASES.len()]> {
+    let mut rates = [0.0; PHASES.len()];
+    let phases: [&dyn Fn() -> Result<f64>; PHASES.len()] = [
+        &|| write(target, plan, "large", LARGE_CALL_BYTES),
+        &|| write(target, plan, "small", SMALL_CALL_BYTES),
+        &|| read(target, plan, "large", LARGE_CALL_BYTES),
+        &|| read(target, plan, "small", SMALL_CALL_BYTES),
+        &|| create(target, plan),
+        &|| stat(target, plan),
+        &|| unlink(target, plan),
+    ];
+    for ((phase, rate), about) in phases.into_iter().zip(&mut rates).zip(&PHASES) {
+        *rate = phase().with_context(|| about.name)?;
+        step()?;
+    }
+    Ok(rates)
+}
+
+fn megabytes_per_s(bytes: u64, since: Instant) -> f64 {
+    bytes as f64 / 1e6 / since.elapsed().as_secs_f64()
+}
+
+fn write(target: &Target, plan: &Plan, name: &str, call_bytes: usize) -> Result<f64> {
+    let piece: Vec<u8> = (0..call_bytes).map(|index| (index * 31 + index / 251) as u8).collect();
+    let mut file = OpenOptions::new().write(true).create_new(true).open(target.root.join(name))?;
+    let start = Instant::now();
+    for _ in 0..plan.file_bytes / call_bytes as u64 {
+        file.write_all(&piece)?;
+    }
+    file.sync_all()?;
+    Ok(megabytes_per_s(plan.file_bytes, start))
+}
+
+fn read(target: &Target, plan: &Plan, name: &str, call_bytes: usize) -> Result<f64> {
+    let mut file = File::open(target.root.join(name))?;
+    target.notifier.inval_inode(INodeNo(file.metadata()?.ino()), 0, 0).context("dropping pages")?;
+    let mut piece = vec![0; call_bytes];
+    let before = (target.fetched_bytes)()?;
+    let start = Instant::now();
+    for _ in 0..plan.file_bytes / call_bytes as u64 {
+        file.read_exact(&mut piece)?;
+    }
+    let rate = megabytes_per_s(plan.file_bytes, start);
+    let fetched = (target.fetched_bytes)()? - before;
+    ensure!(fetched >= plan.file_bytes, "only {fetched} of {} bytes did not come from a cache", plan.file_bytes);
+    Ok(rate)
+}
+
+fn directory(target: &Target, number: u64) -> PathBuf {
+    target.root.join(format!("directory-{number}"))
+}
+
+fn file_name(number: u64) -> OsString {
+    format!("file-{number}").into()
+}
+
+/// Times one call for each empty file.
+fn for_each_file(target: &Target, plan: &Plan, call: impl Fn(PathBuf) -> std::io::Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    for number in 0..DIRECTORIES {
+        let dir = directory(target, number);
+        for file in 0..plan.files {
+            call(dir.join(file_name(file)))?;
+        }
+    }
+    Ok((DIRECTORIES * plan.files) as f64 / start.elapsed().as_secs_f64())
+}
+
+fn create(target: &Target, plan: &Plan) -> Result<f64> {
+    for number in 0..DIRECTORIES {
+        fs::create_dir(directory(target, number))?;
+    }
+    for_each_file(target, plan, |path| OpenOptions::new().write(true).create_new(true).open(path).map(drop))
+}
+
+fn stat(target: &Target, plan: &Plan) -> Result<f64> {
+    for number in 0..DIRECTORIES {
+        let parent = INodeNo(fs::metadata(directory(target, number))?.ino());
+        for file in 0..plan.files {
+            target.notifier.inval_entry(parent, &file_name(file)).context("dropping names")?;
+        }
+    }
+    for_each_file(target, plan, |path| fs::symlink_metadata(path).map(drop))
+}
+
+fn unlink(target: &Target, plan: &Plan) -> Result<f64> {
+    for_each_file(target, plan, fs::remove_file)
+}

@@ -1,0 +1,77 @@
+//! `flexfs bench`: the shape of its figures, and that one that mounts leaves nothing behind.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn flexfs(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flexfs"));
+    command.args(args);
+    command
+}
+
+/// Runs a command that must print one JSON object and nothing else.
+fn json(command: &mut Command) -> Value {
+    let output = command.assert().success().get_output().clone();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_bench_prints_one_json_object_with_the_figures_asked_for() {
+    let report = json(&mut flexfs(&["bench", "small", "--size", "64MiB", "--json"]));
+    assert_eq!(report["workload"], "small");
+    assert_eq!(report["host_bytes"], 2000 * 4096);
+    for key in ["programs", "reads", "erases", "write_amplification", "flash_s", "worst_op_us", "cpu_s"] {
+        assert!(report[key].is_number(), "{key}");
+    }
+    for key in ["chip", "mode"] {
+        assert!(report[key].is_string(), "{key}");
+    }
+    let output = flexfs(&["bench", "small", "--size", "1000KiB"]).assert().code(1).get_output().clone();
+    assert!(common::is_one_line(&output.stderr) && String::from_utf8_lossy(&output.stderr).contains("multiple"));
+}
+
+#[test]
+fn a_bench_through_the_kernel_compares_with_a_file_system_that_only_keeps_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = json(flexfs(&["bench", "fuse", "--size", "16MiB", "--json"]).env("TMPDIR", dir.path()));
+    let figures = report["figures"].as_array().unwrap();
+    let named: Vec<_> = figures.iter().map(|figure| figure["name"].as_str().unwrap()).collect();
+    let expected = ["write-1MiB", "write-4KiB", "read-1MiB", "read-4KiB", "create", "stat", "unlink"];
+    assert_eq!(named, expected);
+    for figure in figures {
+        let rate = |of: &str| figure[of].as_f64().unwrap();
+        assert!(rate("flexfs") > 0.0 && rate("null") > 0.0, "{figure}");
+        assert!((rate("ratio") - rate("flexfs") / rate("null")).abs() < 1e-9, "{figure}");
+        assert!(figure["unit"] == "MB/s" || figure["unit"] == "/s", "{figure}");
+    }
+    assert_eq!(entries(dir.path()), [] as [PathBuf; 0], "no mount point is left behind");
+    let mut table = flexfs(&["bench", "fuse", "--size", "16MiB"]);
+    let table = String::from_utf8(table.assert().success().get_output().stdout.clone()).unwrap();
+    assert_eq!(table.lines().count(), 1 + expected.len(), "{table}");
+}
+
+#[test]
+fn an_interrupted_bench_through_the_kernel_leaves_no_mount() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bench = std::process::Command::new(env!("CARGO_BIN_EXE_flexfs"));
+    bench.args(["bench", "fuse", "--size", "256MiB"]).env("TMPDIR", dir.path()).stderr(std::process::Stdio::piped());
+    let bench = bench.spawn().unwrap();
+    let mounted = || entries(dir.path()).first().is_some_and(|path| common::mount_type(path).is_some());
+    common::wait_for("the mount", mounted);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&bench), rustix::process::Signal::INT).unwrap();
+    let output = bench.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"), "{output:?}");
+    assert!(!mounted());
+    assert_eq!(entries(dir.path()), [] as [PathBuf; 0], "no mount point is left behind");
+}
