@@ -6,6 +6,7 @@
 
 mod capacity;
 mod mount;
+mod names;
 mod volume;
 mod workloads;
 
@@ -13,6 +14,8 @@ use emulator::{EmulatorError, ProfileError};
 use flexfs_core::{Compression, Error, Mode};
 use nand::NandError;
 use serde::Serialize;
+
+pub use names::{CACHE_BYTES as MOUNT_CACHE_BYTES, Directory, Growth, Scale, scale_on};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,12 +32,24 @@ pub enum Workload {
     Mount,
     /// 1 MiB files until nothing fits.
     Capacity,
+    /// 100,000 names made, looked up and removed: in one directory, and in a hundred.
+    Directory,
+    /// A million files of 200 bytes in a thousand directories, and what a mount and a look-up cost then.
+    Scale,
 }
 
 impl Workload {
     /// Every workload.
-    pub const ALL: [Workload; 6] =
-        [Workload::Seq, Workload::Small, Workload::Over, Workload::Gc, Workload::Mount, Workload::Capacity];
+    pub const ALL: [Workload; 8] = [
+        Workload::Seq,
+        Workload::Small,
+        Workload::Over,
+        Workload::Gc,
+        Workload::Mount,
+        Workload::Capacity,
+        Workload::Directory,
+        Workload::Scale,
+    ];
 
     /// Its name on a command line and in reports.
     pub fn name(self) -> &'static str {
@@ -45,6 +60,8 @@ impl Workload {
             Workload::Gc => "gc",
             Workload::Mount => "mount",
             Workload::Capacity => "capacity",
+            Workload::Directory => "directory",
+            Workload::Scale => "scale",
         }
     }
 
@@ -57,6 +74,7 @@ impl Workload {
     pub fn default_bytes(self) -> u64 {
         match self {
             Workload::Gc => 64 << 20,
+            Workload::Scale => 16 << 30,
             _ => 512 << 20,
         }
     }
@@ -119,6 +137,10 @@ pub struct Report {
     /// `capacity`: what was written in full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<Directory>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Scale>,
 }
 
 /// What fits on a chip.
@@ -167,6 +189,8 @@ pub fn run(workload: Workload, config: &Config, progress: Progress) -> Result<Re
         Workload::Gc => workloads::gc(config, progress),
         Workload::Mount => mount::mount(config, progress),
         Workload::Capacity => capacity::capacity(config, progress),
+        Workload::Directory => names::directory(config, progress),
+        Workload::Scale => names::scale(config, progress),
     }
 }
 
