@@ -135,6 +135,23 @@ pub fn open(path: &Path, options: MountOptions) -> Result<Fs<Chip>> {
     Fs::mount(chip, options).map_err(|(_, error)| anyhow!("{}: {}", path.display(), explain(&error, path)))
 }
 
+/// Mounts the file system in an image, changes it, and unmounts it cleanly even if the change fails.
+pub fn change<T>(path: &Path, change: impl FnOnce(&mut Fs<Chip>) -> Result<T>) -> Result<T> {
+    let mut fs = open(path, MountOptions { now_ns: now_ns(), ..MountOptions::default() })?;
+    let changed = change(&mut fs);
+    let left = leave(fs, path, now_ns());
+    // What went wrong first is what to report.
+    changed.and_then(|value| left.map(|()| value))
+}
+
+/// Unmounts, and makes the image last.
+pub fn leave(fs: Fs<Chip>, path: &Path, now_ns: i64) -> Result<()> {
+    let (mut chip, unmounted) = fs.unmount(now_ns);
+    let image = path.display();
+    unmounted.map_err(|error| anyhow!("{image}: cannot unmount: {error}; the next mount recovers what was synced"))?;
+    chip.sync_image().map_err(|error| anyhow!("{error}"))
+}
+
 /// Why an image could not be looked at.
 pub enum Refused {
     /// There is no chip in the file, or it cannot be had.

@@ -9,12 +9,14 @@ mod cmd;
 mod fuse;
 mod image;
 mod output;
+mod progress;
 mod size;
+mod tree;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
 
@@ -38,6 +40,10 @@ fn main() -> ExitCode {
         Command::Info(args) => cmd::info::run(args),
         Command::Fsck(args) => cmd::fsck::run(args),
         Command::Bench(args) => cmd::bench::run(args),
+        Command::Ls(args) => cmd::ls::run(args),
+        Command::Get(args) => cmd::get::run(args),
+        Command::Put(args) => cmd::put::run(args),
+        Command::Rm(args) => cmd::rm::run(args),
     };
     result.unwrap_or_else(|error| {
         output::complain(&format!("{error:#}"));
@@ -60,7 +66,8 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).collect();
     let said = said.join(" ");
     let said = said.trim().trim_start_matches("error: ").trim_end_matches("For more information, try '--help'.").trim();
-    let known = ["mkfs", "mount", "info", "fsck", "bench"].iter().find(|&&known| command == known);
+    let commands = Cli::command();
+    let known = commands.get_subcommands().map(clap::Command::get_name).find(|&known| command == known);
     let help = known.map_or_else(|| "flexfs --help".to_owned(), |known| format!("flexfs {known} --help"));
     output::complain(&format!("{said}; see `{help}`"));
     usage

@@ -2,20 +2,18 @@
 //!
 //! Invariant: standard output gets the figures alone; how far it is shows on standard error, on a terminal only.
 
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
 use emulator::Profile;
-use indicatif::{ProgressBar, ProgressStyle};
 use lab::bench::{self, Config, Progress, Report, Workload};
 
 use crate::cli::Benchmark;
 use crate::output::{grouped, table};
-use crate::{bench_fuse, cli, output, size};
+use crate::{bench_fuse, cli, output, progress, size};
 
 pub fn run(args: &cli::Bench) -> Result<ExitCode> {
-    let bar = progress_bar(args.workload.name());
+    let bar = progress::share(args.workload.name());
     let mut progress = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
@@ -42,15 +40,6 @@ fn time(args: &cli::Bench, progress: Progress) -> Result<String> {
     let profile = Profile::builtin(&args.profile)?.with_capacity(bytes)?;
     let figures = bench_fuse::run(&profile, args.mode, progress)?;
     Ok(if args.json { bench_fuse::to_json(&figures).to_string() } else { bench_fuse::to_table(&figures) })
-}
-
-fn progress_bar(name: &'static str) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} % {eta:>4}");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(0).with_style(style).with_prefix(name)
 }
 
 fn figures(report: &Report) -> String {

@@ -2,6 +2,10 @@
 
 pub mod bench;
 pub mod fsck;
+pub mod get;
 pub mod info;
+pub mod ls;
 pub mod mkfs;
 pub mod mount;
+pub mod put;
+pub mod rm;

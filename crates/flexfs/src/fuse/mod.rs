@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::output;
+use crate::{image, output};
 use connection::connect;
 use mountpoint::Mounted;
 use server::Server;
@@ -191,9 +191,6 @@ impl Keeper {
                 "{name}: the server failed within; the image is as after a power cut, and the next mount recovers it"
             )
         })?;
-        let (mut chip, unmounted) = fs.unmount(now_ns());
-        unmounted
-            .map_err(|error| anyhow!("{name}: cannot unmount: {error}; the next mount recovers what was synced"))?;
-        chip.sync_image().map_err(|error| anyhow!("{error}"))
+        image::leave(fs, &self.name, now_ns())
     }
 }

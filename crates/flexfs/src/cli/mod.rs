@@ -3,15 +3,20 @@
 //! Invariant: a value that reaches a command has been read and is sensible by itself (a size is a number of
 //! bytes, a mode one of three, a profile a chip that can be made).
 
+mod files;
+mod values;
+
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand};
 use emulator::Profile;
-use flexfs_core::{Compression, Mode};
-use lab::bench::Workload;
+use flexfs_core::Mode;
 
 use crate::size;
+pub use files::{Get, Ls, Put, Rm};
+pub use values::{Benchmark, Compress};
+use values::{benchmark, cache, label, mode, profile, profile_help};
 
 /// FlexFS: a file system for NAND flash that writes at SLC speed and keeps MLC capacity.
 ///
@@ -23,6 +28,7 @@ Examples:
   flexfs mount --create 512MiB flash.img mnt   make a chip, mount it, serve until Ctrl-C
   flexfs info flash.img                        what is on it
   flexfs fsck flash.img                        check it, changing nothing
+  flexfs ls -l flash.img                       list it without mounting it; get, put and rm work so too
   flexfs bench small                           what 2,000 small files cost in flash operations
 
 Each command explains itself: flexfs mount --help")]
@@ -38,6 +44,10 @@ pub enum Command {
     Info(Info),
     Fsck(Fsck),
     Bench(Bench),
+    Ls(Ls),
+    Get(Get),
+    Put(Put),
+    Rm(Rm),
 }
 
 /// Make an emulated chip in an image file and format it.
@@ -178,80 +188,6 @@ pub struct Bench {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Compress {
-    None,
-    Lz4,
-}
-
-impl From<Compress> for Compression {
-    fn from(choice: Compress) -> Self {
-        match choice {
-            Compress::None => Compression::None,
-            Compress::Lz4 => Compression::Lz4,
-        }
-    }
-}
-
-/// What `bench` measures.
-#[derive(Clone, Copy)]
-pub enum Benchmark {
-    /// Flash operations of the file system itself.
-    Flash(Workload),
-    /// Calls through the kernel.
-    Fuse,
-}
-
-impl Benchmark {
-    pub fn name(self) -> &'static str {
-        match self {
-            Benchmark::Flash(workload) => workload.name(),
-            Benchmark::Fuse => "fuse",
-        }
-    }
-}
-
-fn benchmark() -> impl TypedValueParser<Value = Benchmark> {
-    let names = Workload::ALL.map(Workload::name).into_iter().chain([Benchmark::Fuse.name()]);
-    PossibleValuesParser::new(names).map(|name| Workload::from_name(&name).map_or(Benchmark::Fuse, Benchmark::Flash))
-}
-
-fn mode() -> impl TypedValueParser<Value = Mode> {
-    PossibleValuesParser::new([Mode::Baseline.name(), Mode::SlcOnly.name(), Mode::NativeOnly.name()])
-        .map(|name| Mode::from_name(&name).unwrap_or_default())
-}
-
-/// A built-in profile by its name, or one read from a file (whose name has a `.` or a `/` in it).
-fn profile(text: &str) -> Result<Profile, String> {
-    if !text.contains(['.', '/']) {
-        return Profile::builtin(text).map_err(|error| error.to_string());
-    }
-    let description = std::fs::read_to_string(text).map_err(|error| format!("{text}: {error}"))?;
-    Profile::from_toml(&description).map_err(|error| format!("{text}: {}", error.to_string().replace('\n', " ")))
-}
-
-fn profile_help() -> String {
-    format!("The kind of chip: {}, or a TOML file that describes one", Profile::names().join(", "))
-}
-
-fn label(text: &str) -> Result<String, String> {
-    if text.len() > 32 {
-        return Err(format!("a label has at most 32 bytes, this one {}", text.len()));
-    }
-    Ok(text.to_owned())
-}
-
-/// The least the caches can work with.
-const LEAST_CACHE_BYTES: u64 = 256 << 10;
-
-fn cache(text: &str) -> Result<usize, String> {
-    let bytes = size::parse(text)?;
-    if bytes < LEAST_CACHE_BYTES {
-        return Err(format!("the caches need at least {}", size::human(LEAST_CACHE_BYTES)));
-    }
-    usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -1,0 +1,83 @@
+//! The values that arguments take, read from what was typed.
+
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use emulator::Profile;
+use flexfs_core::{Compression, Mode};
+use lab::bench::Workload;
+
+use crate::size;
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Compress {
+    None,
+    Lz4,
+}
+
+impl From<Compress> for Compression {
+    fn from(choice: Compress) -> Self {
+        match choice {
+            Compress::None => Compression::None,
+            Compress::Lz4 => Compression::Lz4,
+        }
+    }
+}
+
+/// What `bench` measures.
+#[derive(Clone, Copy)]
+pub enum Benchmark {
+    /// Flash operations of the file system itself.
+    Flash(Workload),
+    /// Calls through the kernel.
+    Fuse,
+}
+
+impl Benchmark {
+    pub fn name(self) -> &'static str {
+        match self {
+            Benchmark::Flash(workload) => workload.name(),
+            Benchmark::Fuse => "fuse",
+        }
+    }
+}
+
+pub fn benchmark() -> impl TypedValueParser<Value = Benchmark> {
+    let names = Workload::ALL.map(Workload::name).into_iter().chain([Benchmark::Fuse.name()]);
+    PossibleValuesParser::new(names).map(|name| Workload::from_name(&name).map_or(Benchmark::Fuse, Benchmark::Flash))
+}
+
+pub fn mode() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new([Mode::Baseline.name(), Mode::SlcOnly.name(), Mode::NativeOnly.name()])
+        .map(|name| Mode::from_name(&name).unwrap_or_default())
+}
+
+/// A built-in profile by its name, or one read from a file (whose name has a `.` or a `/` in it).
+pub fn profile(text: &str) -> Result<Profile, String> {
+    if !text.contains(['.', '/']) {
+        return Profile::builtin(text).map_err(|error| error.to_string());
+    }
+    let description = std::fs::read_to_string(text).map_err(|error| format!("{text}: {error}"))?;
+    Profile::from_toml(&description).map_err(|error| format!("{text}: {}", error.to_string().replace('\n', " ")))
+}
+
+pub fn profile_help() -> String {
+    format!("The kind of chip: {}, or a TOML file that describes one", Profile::names().join(", "))
+}
+
+pub fn label(text: &str) -> Result<String, String> {
+    if text.len() > 32 {
+        return Err(format!("a label has at most 32 bytes, this one {}", text.len()));
+    }
+    Ok(text.to_owned())
+}
+
+/// The least the caches can work with.
+const LEAST_CACHE_BYTES: u64 = 256 << 10;
+
+pub fn cache(text: &str) -> Result<usize, String> {
+    let bytes = size::parse(text)?;
+    if bytes < LEAST_CACHE_BYTES {
+        return Err(format!("the caches need at least {}", size::human(LEAST_CACHE_BYTES)));
+    }
+    usize::try_from(bytes).map_err(|error| error.to_string())
+}

@@ -1,0 +1,42 @@
+//! `flexfs get`: copies a file or a directory out of an image. Reads only, on the image's side.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::tree::Tree;
+use crate::tree::take_out::{self, TakeOut};
+use crate::{cli, image, output, progress};
+
+/// Some of it could not be read from the image.
+const INCOMPLETE: u8 = 1;
+
+pub fn run(args: &cli::Get) -> Result<ExitCode> {
+    let mut fs = image::open_to_look(&args.image).map_err(|refused| refused.into_error(&args.image))?;
+    let mut tree = Tree { fs: &mut fs, image: &args.image };
+    let path = args.path.as_bytes();
+    let found = tree.find(path)?;
+    if args.dest.as_os_str() == "-" {
+        take_out::print(&mut tree, path, &found.attr, &mut io::stdout().lock())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let dest = match found.entry {
+        Some((_, name)) if args.dest.is_dir() => args.dest.join(OsStr::from_bytes(&name)),
+        _ => args.dest.clone(),
+    };
+    let bar = progress::bytes();
+    let mut copy = TakeOut::new(&bar);
+    let result = copy.copy(&mut tree, path, &found.attr, Path::new(&dest));
+    bar.finish_and_clear();
+    result?;
+    if copy.lost > 0 {
+        let (image, lost) = (args.image.display(), output::grouped(copy.lost));
+        output::complain(&format!("{image}: {lost} could not be read; the rest is copied"));
+        return Ok(ExitCode::from(INCOMPLETE));
+    }
+    Ok(ExitCode::SUCCESS)
+}

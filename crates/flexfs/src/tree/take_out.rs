@@ -1,0 +1,232 @@
+//! Copying out of an image: a file, or a directory with all in it, to the host's file system.
+//!
+//! Kept are contents, holes, permissions, times, symbolic links, hard links within what is copied, extended attributes
+//! and, for root, owners and devices. Invariants: an existing file is replaced, never written into or through, an
+//! existing directory is merged with, and nothing else gives way; what the image cannot give back whole is told and
+//! left out, and the rest is copied.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use flexfs_core::{Attr, Ino, kind};
+use indicatif::ProgressBar;
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid};
+
+use super::{Step, Tree, Visited, is_dir, join};
+use crate::output;
+
+/// Bytes read at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+const PERMISSIONS: u32 = 0o7777;
+
+/// A copy under way.
+pub struct TakeOut<'a> {
+    bar: &'a ProgressBar,
+    /// Where the first name of an inode with several was copied to.
+    links: HashMap<Ino, PathBuf>,
+    is_root: bool,
+    /// What could not be read from the image.
+    pub lost: u64,
+}
+
+impl<'a> TakeOut<'a> {
+    pub fn new(bar: &'a ProgressBar) -> Self {
+        Self { bar, links: HashMap::new(), is_root: rustix::process::geteuid().is_root(), lost: 0 }
+    }
+
+    /// Copies what `attr` is, found at `path`, to `dest`.
+    pub fn copy(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) -> Result<()> {
+        if !is_dir(attr) {
+            return self.leaf(tree, path, attr, dest);
+        }
+        make_dir(dest)?;
+        tree.walk(attr.ino, path, &mut |tree, visited: &Visited, step| {
+            let (from, to) = (join(path, &visited.path), dest.join(OsStr::from_bytes(&visited.path)));
+            match step {
+                Step::Enter => make_dir(&to),
+                Step::Leaf => self.leaf(tree, &from, &visited.attr, &to),
+                Step::Leave => self.dress(tree, &from, &visited.attr, &to),
+            }
+        })?;
+        self.dress(tree, path, attr, dest)
+    }
+
+    fn leaf(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) -> Result<()> {
+        make_way(dest)?;
+        if let Some(first) = self.links.get(&attr.ino)
+            && fs::hard_link(first, dest).is_ok()
+        {
+            return Ok(());
+        }
+        let made = match attr.mode & kind::MASK {
+            kind::FILE => self.file(tree, path, attr, dest)?,
+            kind::SYMLINK => match tree.fs.readlink(attr.ino) {
+                Ok(target) => {
+                    std::os::unix::fs::symlink(OsStr::from_bytes(&target), dest)
+                        .with_context(|| dest.display().to_string())?;
+                    true
+                }
+                Err(error) => {
+                    output::complain(&format!("{:#}", tree.error(path, error)));
+                    false
+                }
+            },
+            special => {
+                let kind = FileType::from_raw_mode(special);
+                rustix::fs::mknodat(CWD, dest, kind, Mode::from_raw_mode(0o600), attr.rdev.into())
+                    .map_err(std::io::Error::from)
+                    .with_context(|| format!("{}: cannot make a special file", dest.display()))?;
+                true
+            }
+        };
+        if !made {
+            self.lost += 1;
+            return Ok(());
+        }
+        if attr.nlink > 1 {
+            self.links.insert(attr.ino, dest.to_path_buf());
+        }
+        self.dress(tree, path, attr, dest)
+    }
+
+    /// A file's contents; false, and no file, if the image cannot give them back.
+    fn file(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) -> Result<bool> {
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(dest);
+        let mut file = opened.with_context(|| dest.display().to_string())?;
+        match self.contents(tree, attr, &mut file) {
+            Ok(()) => Ok(true),
+            Err(Stopped::Image(error)) => {
+                fs::remove_file(dest).with_context(|| dest.display().to_string())?;
+                output::complain(&format!("{:#}", tree.error(path, error)));
+                Ok(false)
+            }
+            Err(Stopped::Host(error)) => Err(error).with_context(|| dest.display().to_string()),
+        }
+    }
+
+    /// Writes a file's contents, leaving holes where a file that has some has only zeros.
+    fn contents(&mut self, tree: &mut Tree, attr: &Attr, to: &mut File) -> Result<(), Stopped> {
+        let has_holes = attr.blocks.saturating_mul(512) < attr.size;
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut offset = 0;
+        while offset < attr.size {
+            let count = tree.fs.read(attr.ino, offset, &mut piece).map_err(Stopped::Image)?;
+            let read = piece.get(..count).unwrap_or(&piece);
+            if read.is_empty() {
+                break;
+            }
+            if has_holes && read.iter().all(|&byte| byte == 0) {
+                to.seek(SeekFrom::Current(count as i64)).map_err(Stopped::Host)?;
+            } else {
+                to.write_all(read).map_err(Stopped::Host)?;
+            }
+            offset += count as u64;
+            self.bar.inc(count as u64);
+        }
+        to.set_len(attr.size).map_err(Stopped::Host)
+    }
+
+    /// Gives what was made its owner, attributes, permissions and times, in the order in which none undoes another.
+    fn dress(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) -> Result<()> {
+        if self.is_root {
+            let (owner, group) = (Uid::from_raw(attr.uid), Gid::from_raw(attr.gid));
+            rustix::fs::chownat(CWD, dest, Some(owner), Some(group), AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(std::io::Error::from)
+                .with_context(|| format!("{}: cannot set the owner", dest.display()))?;
+        }
+        self.attributes(tree, path, attr, dest);
+        if attr.mode & kind::MASK != kind::SYMLINK {
+            fs::set_permissions(dest, fs::Permissions::from_mode(attr.mode & PERMISSIONS))
+                .with_context(|| dest.display().to_string())?;
+        }
+        let times = Timestamps { last_access: timespec(attr.atime_ns), last_modification: timespec(attr.mtime_ns) };
+        rustix::fs::utimensat(CWD, dest, &times, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(std::io::Error::from)
+            .with_context(|| format!("{}: cannot set the times", dest.display()))
+    }
+
+    /// Extended attributes; those that the host does not take are told of.
+    fn attributes(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) {
+        let names = match tree.fs.listxattr(attr.ino) {
+            Ok(names) => names,
+            Err(error) => {
+                self.lost += 1;
+                return output::complain(&format!("{:#}", tree.error(path, error)));
+            }
+        };
+        for name in names {
+            let shown = String::from_utf8_lossy(&name).into_owned();
+            match tree.fs.getxattr(attr.ino, &name) {
+                Ok(value) => {
+                    if let Err(error) = xattr::set(dest, OsStr::from_bytes(&name), &value) {
+                        output::complain(&format!("{}: attribute {shown} is left out: {error}", dest.display()));
+                    }
+                }
+                Err(error) => {
+                    self.lost += 1;
+                    output::complain(&format!("{:#}", tree.error(path, format!("attribute {shown}: {error}"))));
+                }
+            }
+        }
+    }
+}
+
+/// Which side ended a copy.
+enum Stopped {
+    Image(flexfs_core::Error),
+    Host(std::io::Error),
+}
+
+/// Writes a file's contents to `out`.
+pub fn print(tree: &mut Tree, path: &[u8], attr: &Attr, out: &mut dyn Write) -> Result<()> {
+    if attr.mode & kind::MASK != kind::FILE {
+        return Err(tree.error(path, "not a regular file; name a DEST to copy it to"));
+    }
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut offset = 0;
+    while offset < attr.size {
+        let read = tree.fs.read(attr.ino, offset, &mut piece);
+        let count = tree.told(path, read)?;
+        match out.write_all(piece.get(..count).unwrap_or(&piece)) {
+            // Whoever read has had enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            written => written.context("standard output")?,
+        }
+        offset += count as u64;
+    }
+    out.flush().context("standard output")
+}
+
+/// Removes what is replaced.
+fn make_way(dest: &Path) -> Result<()> {
+    match fs::symlink_metadata(dest) {
+        Ok(found) if found.is_dir() => {
+            bail!("{}: a directory is in the way; move it, or choose another", dest.display())
+        }
+        Ok(_) => fs::remove_file(dest).with_context(|| dest.display().to_string()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).with_context(|| dest.display().to_string()),
+    }
+}
+
+/// A directory that only its maker may enter until it is dressed, or one that is there.
+fn make_dir(dest: &Path) -> Result<()> {
+    match DirBuilder::new().mode(0o700).create(dest) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let found = fs::symlink_metadata(dest).with_context(|| dest.display().to_string())?;
+            if found.is_dir() { Ok(()) } else { bail!("{}: exists and is no directory; move it", dest.display()) }
+        }
+        made => made.with_context(|| dest.display().to_string()),
+    }
+}
+
+fn timespec(ns: i64) -> Timespec {
+    Timespec { tv_sec: ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }
+}
