@@ -21,21 +21,49 @@ use crate::fuse::volume::now_ns;
 /// is writing its last checkpoint.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What a new image is to be.
+pub struct NewImage<'a> {
+    pub profile: &'a Profile,
+    /// Decides the chance events in the life of the chip.
+    pub chip_seed: u64,
+    pub format: FormatOptions,
+    /// A regular file that is there and not in use gives way.
+    pub replace: bool,
+}
+
+impl<'a> NewImage<'a> {
+    /// An image like no other, with an empty volume that belongs to the caller.
+    pub fn unique(profile: &'a Profile, label: &str) -> Result<Self> {
+        let mut seed = [0; 8];
+        rustix::rand::getrandom(&mut seed, GetRandomFlags::empty())?;
+        Ok(Self { profile, chip_seed: u64::from_le_bytes(seed), format: format_options(label)?, replace: false })
+    }
+}
+
 /// Makes a chip in a new image file and formats it.
-///
-/// With `replace`, a regular file that is there and not in use gives way.
-pub fn make(path: &Path, profile: &Profile, label: &str, replace: bool) -> Result<()> {
-    check_free(path, replace)?;
+pub fn make(path: &Path, new: &NewImage) -> Result<()> {
+    make_filled(path, new, |_, _| Ok(()))
+}
+
+/// Makes a chip in a new image file, formats it, and has `fill` fill the volume; what `fill` gets beside it is the
+/// file that will become the image.
+pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>, &Path) -> Result<()>) -> Result<()> {
+    check_free(path, new.replace)?;
+    let told = |error: Error| anyhow!("{}: {}", path.display(), explain(&error, path));
     let draft = Draft::beside(path);
-    let mut seed = [0; 8];
-    rustix::rand::getrandom(&mut seed, GetRandomFlags::empty())?;
-    let made = Chip::create_image(&draft.path, profile, u64::from_le_bytes(seed));
+    let made = Chip::create_image(&draft.path, new.profile, new.chip_seed);
     let mut chip = made.map_err(|error| renamed(&error, &draft.path, path))?;
-    Fs::format(&mut chip, &format_options(label)?)
-        .map_err(|error| anyhow!("{}: {}", path.display(), explain(&error, path)))?;
+    Fs::format(&mut chip, &new.format).map_err(told)?;
+    // The time of the format, so that what is mounted and unmounted here does not depend on the clock.
+    let now_ns = new.format.now_ns;
+    let options = MountOptions { now_ns, ..MountOptions::default() };
+    let mut fs = Fs::mount(chip, options).map_err(|(_, error)| told(error))?;
+    fill(&mut fs, &draft.path)?;
+    let (mut chip, unmounted) = fs.unmount(now_ns);
+    unmounted.map_err(told)?;
     chip.sync_image().map_err(|error| renamed(&error, &draft.path, path))?;
     drop(chip);
-    draft.take_place_of(path, replace)
+    draft.take_place_of(path, new.replace)
 }
 
 fn check_free(path: &Path, replace: bool) -> Result<()> {

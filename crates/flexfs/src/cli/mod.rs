@@ -16,7 +16,7 @@ use flexfs_core::Mode;
 use crate::size;
 pub use files::{Get, Ls, Put, Rm};
 pub use values::{Benchmark, Compress};
-use values::{benchmark, cache, label, mode, profile, profile_help};
+use values::{benchmark, cache, label, mode, owner, profile, profile_help, uuid};
 
 /// FlexFS: a file system for NAND flash that writes at SLC speed and keeps MLC capacity.
 ///
@@ -57,8 +57,12 @@ Examples:
   flexfs mkfs flash.img --size 512MiB
   flexfs mkfs flash.img --size 2GiB --profile tlc-3d --label camera
   flexfs mkfs flash.img --size 64MiB --force      replace what flash.img was
+  flexfs mkfs flash.img --size 64MiB --from root --owner 0:0
 
 The image is sparse: it takes on disk what has been written to the chip, and a little more.
+With --from the same tree and the same options give the same image, byte for byte: all times are the source's
+times of modification, the volume is as old as SOURCE_DATE_EPOCH says or else as the newest of them, and its
+identity follows from all that is in it.
 Nothing is changed on any failure; with --force the old file is replaced at the very end.")]
 pub struct Mkfs {
     /// The image file to make
@@ -72,6 +76,15 @@ pub struct Mkfs {
     /// A name for people, at most 32 bytes
     #[arg(long, default_value = "", value_parser = label)]
     pub label: String,
+    /// Fill it with what is in this directory
+    #[arg(long, value_name = "DIR")]
+    pub from: Option<PathBuf>,
+    /// With --from, to whom everything shall belong, instead of to whom it does
+    #[arg(long, value_name = "UID:GID", value_parser = owner, requires = "from")]
+    pub owner: Option<(u32, u32)>,
+    /// The volume's identity [default: by chance, or with --from by what is in it]
+    #[arg(long, value_name = "UUID", value_parser = uuid)]
+    pub volume_id: Option<[u8; 16]>,
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,

@@ -71,6 +71,20 @@ pub fn label(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// A user and a group by their numbers.
+pub fn owner(text: &str) -> Result<(u32, u32), String> {
+    let pair = text.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
+    pair.ok_or_else(|| format!("\"{text}\" is no owner: write two numbers like 0:0"))
+}
+
+/// The bytes of a UUID.
+pub fn uuid(text: &str) -> Result<[u8; 16], String> {
+    let parsed = uuid::Uuid::try_parse(text);
+    parsed
+        .map(uuid::Uuid::into_bytes)
+        .map_err(|_| format!("\"{text}\" is no UUID: write one like 67e55044-10b1-426f-9247-bb680e5fe0c8"))
+}
+
 /// The least the caches can work with.
 const LEAST_CACHE_BYTES: u64 = 256 << 10;
 

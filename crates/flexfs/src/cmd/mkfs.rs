@@ -1,16 +1,82 @@
-//! `flexfs mkfs`: a new chip in an image file, formatted.
+//! `flexfs mkfs`: a new chip in an image file, formatted, and filled if so asked.
+//!
+//! Invariant: what `--from` makes depends on the tree, the options and `SOURCE_DATE_EPOCH` alone.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
+use emulator::Profile;
+use flexfs_core::{FormatOptions, ROOT_INO};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
-use crate::{cli, image, output, size};
+use crate::image::NewImage;
+use crate::output::grouped;
+use crate::tree::Tree;
+use crate::tree::bring_in::{BringIn, Place, Wanted};
+use crate::tree::survey::survey;
+use crate::{cli, image, output, progress, size};
+
+/// What builders of reproducible things say the time is, seconds since 1970.
+const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
     let path = args.image.display();
     let profile = args.profile.with_capacity(args.size).map_err(|error| anyhow!("{path}: {error}"))?;
-    image::make(&args.image, &profile, &args.label, args.force)?;
+    match &args.from {
+        None => {
+            let mut new = NewImage { replace: args.force, ..NewImage::unique(&profile, &args.label)? };
+            new.format.volume_id = args.volume_id.unwrap_or(new.format.volume_id);
+            image::make(&args.image, &new)?;
+        }
+        Some(source) => make_from(source, args, &profile)?,
+    }
+    report(args, &profile)
+}
+
+fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
+    let source = source.canonicalize().with_context(|| source.display().to_string())?;
+    ensure!(source.is_dir(), "{}: not a directory; name one with what the image shall hold", source.display());
+    let survey = survey(&source, args.owner)?;
+    let hash = Sha256::new().chain_update(survey.hash).chain_update(profile.to_toml()?).chain_update(&args.label);
+    let hash: [u8; 32] = hash.finalize().into();
+    let id = uuid::Builder::from_custom_bytes(std::array::from_fn(|index| hash[index])).into_uuid().into_bytes();
+    let now_ns = source_date_ns()?.unwrap_or(survey.newest_ns);
+    let new = NewImage {
+        profile,
+        chip_seed: u64::from_le_bytes(std::array::from_fn(|index| hash[16 + index])),
+        format: FormatOptions {
+            volume_id: args.volume_id.unwrap_or(id),
+            label: args.label.clone(),
+            root_mode: 0o755,
+            root_uid: 0,
+            root_gid: 0,
+            now_ns,
+        },
+        replace: args.force,
+    };
+    let bar = progress::bytes();
+    let wanted = Wanted { owner: args.owner, timeless: true };
+    let made = image::make_filled(&args.image, &new, |fs, file| {
+        let mut tree = Tree { fs, image: &args.image };
+        BringIn::new(file, wanted, &bar)?.copy(&mut tree, &source, &Place::Directory(ROOT_INO), b"")
+    });
+    bar.finish_and_clear();
+    made
+}
+
+/// The time that the environment says it is.
+fn source_date_ns() -> Result<Option<i64>> {
+    let Some(text) = std::env::var_os(EPOCH_VARIABLE) else { return Ok(None) };
+    let text = text.to_string_lossy();
+    let seconds: Option<i64> = text.parse().ok();
+    let ns = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000));
+    ns.map(Some).ok_or_else(|| anyhow!("{EPOCH_VARIABLE}: \"{text}\" is no time; set seconds since 1970"))
+}
+
+fn report(args: &cli::Mkfs, profile: &Profile) -> Result<ExitCode> {
+    let path = args.image.display();
     let mut fs = image::open_to_look(&args.image).map_err(|refused| refused.into_error(&args.image))?;
     let info = fs.info().map_err(|error| anyhow!("{path}: {}", image::explain(&error, &args.image)))?;
     if args.json {
@@ -20,14 +86,23 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
             "chip_bytes": profile.capacity_bytes(),
             "block_bytes": profile.block_bytes(),
             "capacity_bytes": info.capacity_bytes,
+            "used_bytes": info.used_bytes,
+            "files": info.files,
             "volume_id": super::info::volume_id(&info.volume_id),
             "label": info.label,
             "version": info.version,
         });
         output::say(&object.to_string())?;
-    } else {
-        let (chip, usable) = (size::human(profile.capacity_bytes()), size::human(info.capacity_bytes));
-        output::say(&format!("{path}: a {chip} chip ({}), formatted, {usable} for files", profile.name))?;
+        return Ok(ExitCode::SUCCESS);
     }
+    let (chip, usable) = (size::human(profile.capacity_bytes()), size::human(info.capacity_bytes));
+    let filled = match &args.from {
+        Some(source) => {
+            let (used, files) = (size::human(info.used_bytes), grouped(info.files));
+            format!("; {used} used by the {files} inodes of {}", source.display())
+        }
+        None => String::new(),
+    };
+    output::say(&format!("{path}: a {chip} chip ({}), formatted, {usable} for files{filled}", profile.name))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
 use crate::fuse::volume::now_ns;
 use crate::fuse::{Attach, Serving, take_signals};
+use crate::image::NewImage;
 use crate::{cli, image, output};
 
 /// What the background process says when the mount works.
@@ -109,7 +110,7 @@ impl Made {
         if !args.image.exists() {
             let path = args.image.display();
             let profile = args.profile.with_capacity(bytes).map_err(|error| anyhow!("{path}: {error}"))?;
-            image::make(&args.image, &profile, "", false)?;
+            image::make(&args.image, &NewImage::unique(&profile, "")?)?;
             made.image = Some(args.image.clone());
         }
         Ok(made)

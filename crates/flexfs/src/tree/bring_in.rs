@@ -6,7 +6,7 @@
 //! directory merged with, and nothing else gives way.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -218,24 +218,15 @@ impl<'a> BringIn<'a> {
         Ok(())
     }
 
-    /// Extended attributes, in the order of their names.
+    /// Extended attributes; those that FlexFS has no use for are told of.
     fn attributes(&self, tree: &mut Tree, ino: Ino, source: &Path, meta: &Metadata, at: &[u8]) -> Result<()> {
-        let mut names: Vec<_> = match xattr::list(source) {
-            Ok(names) => names.collect(),
-            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(()),
-            Err(error) => return Err(error).with_context(|| source.display().to_string()),
-        };
-        names.sort_unstable();
-        for name in names {
+        for (name, value) in attributes_of(source)? {
             if name.as_bytes().starts_with(FOREIGN_ATTRIBUTES) {
                 output::complain(&format!("{}: attribute {} is left out", source.display(), name.display()));
                 continue;
             }
-            let value = xattr::get(source, &name).with_context(|| source.display().to_string())?;
-            if let Some(value) = value {
-                let set = tree.fs.setxattr(ino, name.as_bytes(), &value, false, false, self.time_ns(meta));
-                tree.told(at, set).with_context(|| format!("attribute {}", name.display()))?;
-            }
+            let set = tree.fs.setxattr(ino, name.as_bytes(), &value, false, false, self.time_ns(meta));
+            tree.told(at, set).with_context(|| format!("attribute {}", name.display()))?;
         }
         Ok(())
     }
@@ -255,6 +246,24 @@ impl<'a> BringIn<'a> {
         let changed = tree.fs.setattr(ino, changes, self.time_ns(meta));
         tree.told(at, changed).map(drop)
     }
+}
+
+/// The extended attributes of a path, in the order of their names.
+pub fn attributes_of(source: &Path) -> Result<Vec<(OsString, Vec<u8>)>> {
+    let mut names: Vec<_> = match xattr::list(source) {
+        Ok(names) => names.collect(),
+        Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| source.display().to_string()),
+    };
+    names.sort_unstable();
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        // One that has gone since it was listed is none.
+        if let Some(value) = xattr::get(source, &name).with_context(|| source.display().to_string())? {
+            found.push((name, value));
+        }
+    }
+    Ok(found)
 }
 
 /// The name that a copy of `source` gets in a directory; `None` for `.`, `..` and `/`, which name no entry.

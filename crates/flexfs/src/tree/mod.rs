@@ -5,6 +5,7 @@
 //! image and the path inside it.
 
 pub mod bring_in;
+pub mod survey;
 pub mod take_out;
 
 use std::path::Path;
