@@ -15,8 +15,8 @@ mod tree;
 
 use std::process::ExitCode;
 
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
 
@@ -29,7 +29,8 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -39,11 +40,13 @@ fn main() -> ExitCode {
         Command::Mount(args) => cmd::mount::run(args),
         Command::Info(args) => cmd::info::run(args),
         Command::Fsck(args) => cmd::fsck::run(args),
-        Command::Bench(args) => cmd::bench::run(args),
         Command::Ls(args) => cmd::ls::run(args),
         Command::Get(args) => cmd::get::run(args),
         Command::Put(args) => cmd::put::run(args),
         Command::Rm(args) => cmd::rm::run(args),
+        Command::Bench(args) => cmd::bench::run(args),
+        Command::Completions(args) => cmd::completions::run(args),
+        Command::Man(args) => cmd::man::run(args),
     };
     result.unwrap_or_else(|error| {
         output::complain(&format!("{error:#}"));
@@ -66,7 +69,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).collect();
     let said = said.join(" ");
     let said = said.trim().trim_start_matches("error: ").trim_end_matches("For more information, try '--help'.").trim();
-    let commands = Cli::command();
+    let commands = cli::command();
     let known = commands.get_subcommands().map(clap::Command::get_name).find(|&known| command == known);
     let help = known.map_or_else(|| "flexfs --help".to_owned(), |known| format!("flexfs {known} --help"));
     output::complain(&format!("{said}; see `{help}`"));

@@ -4,6 +4,8 @@
 //! bytes, a mode one of three, a profile a chip that can be made).
 
 mod files;
+mod overview;
+mod program;
 mod values;
 
 use std::path::PathBuf;
@@ -15,6 +17,8 @@ use flexfs_core::Mode;
 
 use crate::size;
 pub use files::{Get, Ls, Put, Rm};
+pub use overview::command;
+pub use program::{Completions, Man};
 pub use values::{Benchmark, Compress};
 use values::{benchmark, cache, label, mode, owner, profile, profile_help, uuid};
 
@@ -43,11 +47,13 @@ pub enum Command {
     Mount(Mount),
     Info(Info),
     Fsck(Fsck),
-    Bench(Bench),
     Ls(Ls),
     Get(Get),
     Put(Put),
     Rm(Rm),
+    Bench(Bench),
+    Completions(Completions),
+    Man(Man),
 }
 
 /// Make an emulated chip in an image file and format it.
@@ -134,9 +140,6 @@ pub struct Mount {
     /// Bound on the file system's caches
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = cache)]
     pub cache: usize,
-    /// Set by the program itself for the process that serves in the background
-    #[arg(long, hide = true)]
-    pub detached: bool,
 }
 
 /// Show what an image holds: capacity, regions, wear, the state it was left in.
@@ -206,10 +209,8 @@ pub struct Bench {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
-
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

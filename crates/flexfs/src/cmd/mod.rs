@@ -1,10 +1,12 @@
 //! The commands, one a file: each takes its arguments and gives an exit status.
 
 pub mod bench;
+pub mod completions;
 pub mod fsck;
 pub mod get;
 pub mod info;
 pub mod ls;
+pub mod man;
 pub mod mkfs;
 pub mod mount;
 pub mod put;

@@ -24,8 +24,15 @@ use crate::{cli, image, output};
 /// What the background process says when the mount works.
 const READY: &str = "mounted";
 
+/// Set in the environment of the background process.
+const DETACHED: &str = "_FLEXFS_DETACHED";
+
 pub fn run(args: &cli::Mount) -> Result<ExitCode> {
-    if args.background && !args.detached { start_in_background() } else { serve(args) }
+    if args.background && !is_detached() { start_in_background() } else { serve(args) }
+}
+
+fn is_detached() -> bool {
+    std::env::var_os(DETACHED).is_some()
 }
 
 fn serve(args: &cli::Mount) -> Result<ExitCode> {
@@ -47,7 +54,7 @@ fn serve(args: &cli::Mount) -> Result<ExitCode> {
     let to = Attach { name: &name, image: to_sync, mountpoint: &mountpoint, read_only: args.ro };
     let serving = Serving::start(fs, to)?;
     made.keep();
-    let told = if args.detached { detach() } else { announce(args) };
+    let told = if is_detached() { detach() } else { announce(args) };
     if let Err(error) = told {
         // The mount is there and serves; that nobody could be told is no reason to end it.
         output::complain(&format!("{error:#}"));
@@ -147,7 +154,7 @@ fn start_in_background() -> Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let mut child = Command::new(program)
         .args(arguments)
-        .arg("--detached")
+        .env(DETACHED, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
