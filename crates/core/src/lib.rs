@@ -24,5 +24,6 @@ mod reclaim;
 
 pub use error::{Error, Result};
 pub use fs::Fs;
+pub use fs::dump;
 pub use fs::types::*;
 pub use policy::{Mode, wear};

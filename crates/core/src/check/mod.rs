@@ -9,7 +9,7 @@ use nand::Nand;
 
 use crate::error::{Error, Result};
 use crate::format::inode::Inode;
-use crate::format::key::{KEY_END, KeyKind, ino_of, kind_of, name_offset, offset_of};
+use crate::format::key::{KEY_END, KeyKind, ino_of, kind_name, kind_of, name_offset, offset_of};
 use crate::format::node::Body;
 use crate::format::page::Entry;
 use crate::format::place::{NO_SLOT, Place, Slot};
@@ -236,15 +236,5 @@ impl<N: Nand> Fs<N> {
 fn note(report: &mut CheckReport, line: alloc::string::String) {
     if report.findings.len() < FINDINGS_MAX {
         report.findings.push(line);
-    }
-}
-
-fn kind_name(kind: u8) -> &'static str {
-    match kind {
-        1 => "inode",
-        2 => "entry",
-        3 => "attribute",
-        4 => "data",
-        _ => "unknown",
     }
 }

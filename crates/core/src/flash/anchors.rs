@@ -136,7 +136,7 @@ impl<N: Nand> Flash<N> {
             stamp: 0,
         };
         let raw = tag.encode(0, &data);
-        self.written_bytes += data.len() as u64;
+        self.count_written(Cause::Metadata, data.len());
         let pages = self.shape.slc.unit_slots / self.shape.slots_per_page;
         data.resize(pages as usize * self.shape.geometry.page_bytes as usize, 0xff);
         let mut spare = vec![0xff; pages as usize * self.shape.geometry.spare_bytes as usize];

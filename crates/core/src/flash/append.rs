@@ -54,7 +54,7 @@ impl<N: Nand> Flash<N> {
         };
         let content_seq = if original { seq } else { u64::MAX };
         let copy_no = if draft.copy { self.copies } else { u64::MAX };
-        self.written_bytes += data.len() as u64;
+        self.count_written(cause, data.len());
         let outcome = self.put(id, tag, content_seq, copy_no, data, cause);
         // A number that is missing in the log would end it there for replay.
         if let Err(error) = outcome.as_ref()
@@ -328,7 +328,7 @@ impl<N: Nand> Flash<N> {
                 stamp: 0,
             };
             let raw = tag.encode(self.seed, &slot);
-            self.written_bytes += slot.len() as u64;
+            self.count_written(cause, slot.len());
             self.head_mut(id).cause = cause;
             if shape.unit_slots == 1 {
                 if !self.program(id, &slot, &raw)? {

@@ -83,7 +83,8 @@ pub struct Flash<N: Nand> {
     pub moved: Vec<Moved>,
     /// Log blocks opened since the last checkpoint.
     pub opened: u32,
-    pub written_bytes: u64,
+    /// Bytes programmed in the volume's life, by cause.
+    pub written_bytes: [u64; Cause::ALL.len()],
     pub corrupt_reads: u64,
     failures: Vec<Failure>,
 }
@@ -113,7 +114,7 @@ impl<N: Nand> Flash<N> {
             homeless: None,
             moved: Vec::new(),
             opened: 0,
-            written_bytes: 0,
+            written_bytes: [0; Cause::ALL.len()],
             corrupt_reads: 0,
             failures: Vec::new(),
         }
@@ -233,13 +234,25 @@ impl<N: Nand> Flash<N> {
 
     /// The same for a block whose mode the table does not know yet.
     pub fn read_tagged_as(&mut self, slot: Slot, mode: CellMode, data: &mut [u8], cause: Cause) -> Result<Option<Tag>> {
+        self.read_seeded(slot, mode, self.seed, data, cause)
+    }
+
+    /// The same where the checksum has a seed of its own, as an anchor's has.
+    pub fn read_seeded(
+        &mut self,
+        slot: Slot,
+        mode: CellMode,
+        seed: u32,
+        data: &mut [u8],
+        cause: Cause,
+    ) -> Result<Option<Tag>> {
         if let Some((bytes, raw)) = self.gathered(slot) {
             data.copy_from_slice(bytes);
-            return Ok(Tag::decode(&raw, self.seed, data));
+            return Ok(Tag::decode(&raw, seed, data));
         }
         if let Some(stashed) = self.stash.iter().find(|stashed| stashed.slot == slot) {
             data.copy_from_slice(&stashed.bytes);
-            return Ok(Tag::decode(&stashed.raw, self.seed, data));
+            return Ok(Tag::decode(&stashed.raw, seed, data));
         }
         let corrupt = Error::Corrupt { what: "slot", slot };
         let spot = self.shape.spot(slot, self.nand.layout(mode)).ok_or(corrupt.clone())?;
@@ -255,7 +268,7 @@ impl<N: Nand> Flash<N> {
         if tag::is_blank(raw) && tag::is_blank(data) {
             return Ok(None);
         }
-        Tag::decode(raw, self.seed, data).map(Some).ok_or(corrupt)
+        Tag::decode(raw, seed, data).map(Some).ok_or(corrupt)
     }
 
     /// The bytes and tag of a slot that is gathered but not yet programmed.
@@ -380,6 +393,12 @@ impl<N: Nand> Flash<N> {
             |(number, block): &(u32, &blocks::Block)| block.entry.failing && self.blocks.reusable(*number, horizon);
         let emptied: Vec<u32> = self.blocks.iter().filter(emptied).map(|(number, _)| number).collect();
         emptied.into_iter().try_for_each(|block| self.retire(block))
+    }
+
+    /// Counts bytes that are programmed.
+    fn count_written(&mut self, cause: Cause, bytes: usize) {
+        let counts = Cause::ALL.iter().zip(&mut self.written_bytes);
+        counts.filter(|(of, _)| **of == cause).for_each(|(_, count)| *count = count.saturating_add(bytes as u64));
     }
 
     /// Waits for posted operations; whether any failed.

@@ -7,6 +7,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use nand::Cause;
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -76,8 +77,8 @@ pub struct Anchor {
     /// Root page and the number of levels; `None` for an empty index.
     pub root: Option<(Slot, u8)>,
     pub pair: [u32; 2],
-    /// Bytes programmed in the volume's life: what the wear budget counts.
-    pub written_bytes: u64,
+    /// Bytes programmed in the volume's life by cause, in the order of [`Cause::ALL`]: what the wear budget counts.
+    pub written_bytes: [u64; Cause::ALL.len()],
     pub erases: u64,
     /// When the volume was formatted, and when the anchor was written.
     pub created_ns: i64,
@@ -126,7 +127,9 @@ struct Fixed {
     created_ns: I64,
     now_ns: I64,
     reserved_chunks: U64,
-    pad: [U64; 7],
+    /// Of `written_bytes`, what was not written for callers.
+    written_otherwise: [U64; Cause::ALL.len() - 1],
+    pad: [U64; 3],
     heads: [RawHead; HEADS],
     head_count: U16,
     name_count: U16,
@@ -155,6 +158,18 @@ pub fn changes_max(slot_bytes: usize, tables: usize) -> usize {
     slot_bytes.saturating_sub(FIXED_BYTES + NAMES_MAX * NAME_BYTES + tables * TABLE_BYTES) / CHANGE_BYTES
 }
 
+/// Bytes programmed by cause; what was written for callers is what no other cause accounts for.
+fn written_by_cause(fixed: &Fixed) -> [u64; Cause::ALL.len()] {
+    let mut by_cause = [0; Cause::ALL.len()];
+    let [host, otherwise @ ..] = &mut by_cause;
+    *host = fixed.written_bytes.get();
+    for (to, from) in otherwise.iter_mut().zip(&fixed.written_otherwise) {
+        *to = from.get();
+        *host = host.saturating_sub(from.get());
+    }
+    by_cause
+}
+
 impl Anchor {
     /// The anchor's bytes, `slot_bytes` long.
     pub fn encode(&self, slot_bytes: usize) -> Vec<u8> {
@@ -177,12 +192,13 @@ impl Anchor {
             root: U64::new(self.root.map_or(0, |root| root.0)),
             root_levels: U32::new(self.root.map_or(0, |root| u32::from(root.1))),
             pair: self.pair.map(U32::new),
-            written_bytes: U64::new(self.written_bytes),
+            written_bytes: U64::new(self.written_bytes.iter().fold(0, |sum, bytes| sum.wrapping_add(*bytes))),
             erases: U64::new(self.erases),
             created_ns: I64::new(self.created_ns),
             now_ns: I64::new(self.now_ns),
             reserved_chunks: U64::new(self.reserved_chunks),
-            pad: [U64::new(0); 7],
+            written_otherwise: [U64::new(0); Cause::ALL.len() - 1],
+            pad: [U64::new(0); 3],
             heads: [RawHead { head: 0, pad: [0; 3], block: U32::new(0), unit: U32::new(0) }; HEADS],
             head_count: U16::new(self.heads.len().min(HEADS) as u16),
             name_count: U16::new(self.names.len() as u16),
@@ -190,6 +206,8 @@ impl Anchor {
             table_count: U16::new(self.tables.len() as u16),
             change_count: U32::new(self.changes.len() as u32),
         };
+        let [_, otherwise @ ..] = self.written_bytes;
+        fixed.written_otherwise = otherwise.map(U64::new);
         fixed.label.iter_mut().zip(self.label.bytes()).for_each(|(to, from)| *to = from);
         for (to, from) in fixed.heads.iter_mut().zip(&self.heads) {
             (to.head, to.block, to.unit) = (from.head, U32::new(from.block), U32::new(from.unit));
@@ -248,7 +266,7 @@ impl Anchor {
             index_pages: fixed.index_pages.get(),
             root: (levels > 0).then_some((fixed.root.get(), levels)),
             pair: fixed.pair.map(|block| block.get()),
-            written_bytes: fixed.written_bytes.get(),
+            written_bytes: written_by_cause(fixed),
             erases: fixed.erases.get(),
             created_ns: fixed.created_ns.get(),
             now_ns: fixed.now_ns.get(),

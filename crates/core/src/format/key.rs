@@ -40,6 +40,18 @@ pub fn kind_of(key: Key) -> u8 {
     (key >> 64) as u8
 }
 
+/// A kind's name, for people.
+pub fn kind_name(kind: u8) -> &'static str {
+    match kind {
+        1 => "inode",
+        2 => "entry",
+        3 => "attribute",
+        4 => "data",
+        5 => "orphan",
+        _ => "unknown",
+    }
+}
+
 /// The key's offset (chunk, or name hash).
 pub fn offset_of(key: Key) -> u64 {
     key as u64

@@ -4,6 +4,7 @@
 
 pub mod data;
 pub mod dir;
+pub mod dump;
 mod holes;
 pub mod inodes;
 pub mod log;

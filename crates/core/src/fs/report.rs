@@ -47,6 +47,9 @@ impl<N: Nand> Fs<N> {
             erases_min: erases_min.min(erases_max),
             erases_total,
             erases_max,
+            written_bytes: self.flash.written_bytes,
+            reserved_bytes: self.index.reserved_chunks.saturating_mul(self.chunk_bytes()),
+            failing_blocks: self.flash.blocks.failing_count(),
             corrupt_reads: self.flash.corrupt_reads,
             collections: self.collections,
         })

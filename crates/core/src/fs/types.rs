@@ -183,6 +183,12 @@ pub struct Info {
     pub erases_min: u32,
     pub erases_total: u64,
     pub erases_max: u32,
+    /// Bytes programmed in the volume's life, in the order of [`nand::Cause::ALL`].
+    pub written_bytes: [u64; nand::Cause::ALL.len()],
+    /// Bytes that space is reserved for.
+    pub reserved_bytes: u64,
+    /// Blocks that failed a program and wait to be emptied.
+    pub failing_blocks: u32,
     /// Reads whose checksum failed or that the chip could not correct, since mount.
     pub corrupt_reads: u64,
     /// The times forced migration or collection ran since mount.

@@ -257,7 +257,7 @@ impl<N: Nand> Fs<N> {
             index_pages: tree.pages,
             root: tree.root,
             pair: [0; 2],
-            written_bytes: 0,
+            written_bytes: [0; Cause::ALL.len()],
             erases: self.flash.blocks.iter().map(|(_, block)| u64::from(block.entry.erases)).sum(),
             created_ns: self.volume.created_ns,
             now_ns: job.now_ns,

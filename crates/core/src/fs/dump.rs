@@ -1,0 +1,279 @@
+//! A look at the structures of a volume as they stand: blocks, the slots in them, the index, the newest anchor.
+//!
+//! For people and tools that want to see; nothing here changes anything. Invariant: what cannot be read is told as such,
+//! and ends nothing.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use super::Fs;
+use crate::error::{Error, Result};
+use crate::flash::head::HeadId;
+use crate::format::key::{KEY_END, ino_of, kind_name, kind_of, offset_of};
+use crate::format::node::{self, Body, Order};
+use crate::format::place::{NO_SLOT, NODE_UNIT, Place};
+use crate::format::table::Use;
+use crate::format::tag::{Kind, Tag, tick_ns};
+
+/// A block, as the table has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockInfo {
+    pub number: u32,
+    /// `free`, `log`, `index`, `anchor` or `bad`.
+    pub used_as: &'static str,
+    /// Programmed natively since its last erase, else as SLC.
+    pub native: bool,
+    /// Known to be fully erased.
+    pub erased: bool,
+    /// Its last slots hold a summary.
+    pub sealed: bool,
+    /// Failed a program; it is emptied, then retired.
+    pub failing: bool,
+    /// The log head that stands in it: `slc`, `native` or `index`.
+    pub head: Option<&'static str>,
+    pub erases: u32,
+    pub live_bytes: u32,
+}
+
+/// An entry of the index: where what belongs to an inode stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexEntry {
+    pub ino: u64,
+    /// `inode`, `entry`, `attribute`, `data` or `orphan`.
+    pub kind: &'static str,
+    /// The chunk, or the offset of the name's hash.
+    pub offset: u64,
+    /// Chunks it covers.
+    pub count: u64,
+    /// The slot it begins in, unless it has none.
+    pub slot: Option<u64>,
+    /// Where in the slot a node begins, and how long it is, bytes.
+    pub node: Option<(u32, u32)>,
+}
+
+/// What stands in a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SlotState {
+    /// Nothing was programmed.
+    Blank,
+    /// It cannot be read, or its checksum does not hold.
+    Unreadable,
+    Holds(SlotTag),
+}
+
+/// A slot's tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotTag {
+    /// `data`, `nodes`, `summary`, `index`, `table` or `anchor`.
+    pub kind: &'static str,
+    pub seq: u64,
+    /// It ends a group.
+    pub end: bool,
+    /// Written while formatting or recovering.
+    pub unlogged: bool,
+    pub ino: u64,
+    pub chunk: u64,
+    pub len: u32,
+    pub erases: u32,
+    /// When it was written, ns since 1970, for bare data.
+    pub time_ns: Option<i64>,
+    /// The slot it is a copy of.
+    pub copy_of: Option<u64>,
+    /// Its nodes: where each begins (bytes into the slot) and what it says.
+    pub nodes: Vec<(u32, String)>,
+}
+
+/// The newest anchor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnchorInfo {
+    pub serial: u64,
+    pub checkpoint: u64,
+    pub epoch: u32,
+    pub clean: bool,
+    /// The log counts from here.
+    pub seq: u64,
+    pub next_ino: u64,
+    pub files: u64,
+    pub reserved_chunks: u64,
+    /// The root of the index, and its levels.
+    pub root: Option<(u64, u8)>,
+    pub index_pages: u64,
+    /// The blocks that anchors are written to.
+    pub pair: [u32; 2],
+    /// Where each head stood: name, block, program unit.
+    pub heads: Vec<(&'static str, u32, u32)>,
+    /// Pages of the block table that were ever written.
+    pub tables: Vec<u64>,
+    pub created_ns: i64,
+    pub written_ns: i64,
+}
+
+fn head_name(id: HeadId) -> &'static str {
+    match id {
+        HeadId::Slc => "slc",
+        HeadId::Native => "native",
+        HeadId::Meta => "index",
+    }
+}
+
+impl<N: Nand> Fs<N> {
+    /// Every block.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockInfo> + '_ {
+        self.flash.blocks.iter().map(|(number, block)| {
+            let head = HeadId::ALL.into_iter().find(|&id| self.flash.head(id).block == Some(number));
+            BlockInfo {
+                number,
+                used_as: match block.entry.used_as {
+                    Use::Free => "free",
+                    Use::Log => "log",
+                    Use::Meta => "index",
+                    Use::Anchor => "anchor",
+                    Use::Bad => "bad",
+                },
+                native: block.entry.native,
+                erased: block.entry.erased,
+                sealed: block.entry.sealed,
+                failing: block.entry.failing,
+                head: head.map(head_name),
+                erases: block.entry.erases,
+                live_bytes: block.entry.live_bytes,
+            }
+        })
+    }
+
+    /// The entries of the index in order, until `each` returns false.
+    pub fn index_entries(&mut self, each: &mut dyn FnMut(IndexEntry) -> bool) -> Result<()> {
+        let mut from = 0;
+        while let Some(entry) = self.index.next(&mut self.flash, from, KEY_END)? {
+            let (slot, node) = match entry.place {
+                Place::Run { slot, .. } => (Some(slot), None),
+                Place::Node { slot, at, units } => {
+                    let unit = NODE_UNIT as u32;
+                    (Some(slot), Some((u32::from(at) * unit, u32::from(units) * unit)))
+                }
+                Place::Mark | Place::Reserved { .. } | Place::Pending { .. } => (None, None),
+            };
+            let told = IndexEntry {
+                ino: ino_of(entry.key),
+                kind: kind_name(kind_of(entry.key)),
+                offset: offset_of(entry.key),
+                count: entry.place.span(),
+                slot,
+                node,
+            };
+            if !each(told) {
+                break;
+            }
+            from = entry.end();
+        }
+        Ok(())
+    }
+
+    /// The slots of a block in programming order, each with its address, until `each` returns false.
+    pub fn slots(&mut self, block: u32, each: &mut dyn FnMut(u64, SlotState) -> bool) -> Result<()> {
+        let found = self.flash.blocks.get(block);
+        let seed = if found.entry.used_as == Use::Anchor { 0 } else { self.flash.seed };
+        let mode = self.flash.shape.mode(found.mode());
+        let slots = mode.units * mode.unit_slots;
+        let mut data = vec![0; self.flash.shape.slot_bytes];
+        for index in 0..slots {
+            let slot = self.flash.shape.slot(block, index);
+            let state = match self.flash.read_seeded(slot, found.mode(), seed, &mut data, Cause::Metadata) {
+                Ok(Some(tag)) => SlotState::Holds(describe(&tag, &data)),
+                Ok(None) => SlotState::Blank,
+                Err(Error::Corrupt { .. }) => SlotState::Unreadable,
+                Err(error) => return Err(error),
+            };
+            if !each(slot, state) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest anchor, as it was found or written last.
+    pub fn anchor(&self) -> Option<AnchorInfo> {
+        let anchor = self.flash.anchors.last.as_ref()?;
+        let heads =
+            anchor.heads.iter().filter_map(|at| Some((head_name(HeadId::from_number(at.head)?), at.block, at.unit)));
+        Some(AnchorInfo {
+            serial: anchor.serial,
+            checkpoint: anchor.checkpoint,
+            epoch: anchor.epoch,
+            clean: anchor.clean,
+            seq: anchor.seq,
+            next_ino: anchor.next_ino,
+            files: anchor.files,
+            reserved_chunks: anchor.reserved_chunks,
+            root: anchor.root,
+            index_pages: anchor.index_pages,
+            pair: anchor.pair,
+            heads: heads.collect(),
+            tables: anchor.tables.iter().copied().filter(|&slot| slot != NO_SLOT).collect(),
+            created_ns: anchor.created_ns,
+            written_ns: anchor.now_ns,
+        })
+    }
+}
+
+fn describe(tag: &Tag, data: &[u8]) -> SlotTag {
+    let kind = match tag.kind {
+        Kind::Data => "data",
+        Kind::Nodes => "nodes",
+        Kind::Summary => "summary",
+        Kind::Index => "index",
+        Kind::Table => "table",
+        Kind::Anchor => "anchor",
+    };
+    let bare = tag.kind == Kind::Data;
+    let nodes = match tag.kind {
+        Kind::Nodes => node::nodes(data, tag.len as usize).collect(),
+        _ => Vec::new(),
+    };
+    SlotTag {
+        kind,
+        seq: tag.seq,
+        end: tag.end,
+        unlogged: tag.unlogged,
+        ino: tag.ino,
+        chunk: tag.chunk,
+        len: tag.len,
+        erases: tag.erases,
+        time_ns: (bare && !tag.copy).then(|| tick_ns(tag.stamp)),
+        copy_of: (bare && tag.copy).then_some(tag.stamp),
+        nodes: nodes.into_iter().map(|(at, _, node)| (u32::from(at) * NODE_UNIT as u32, say(&node))).collect(),
+    }
+}
+
+/// A node in words.
+fn say(node: &node::Node<'_>) -> String {
+    let ino = node.ino;
+    let what = match node.body {
+        Body::Inode(inode) => {
+            format!("inode {ino}: mode {:o}, {} links, {} bytes", inode.mode, inode.nlink, inode.size)
+        }
+        Body::Entry { child, name, .. } => {
+            format!("entry of {ino}: \"{}\" is {child}", String::from_utf8_lossy(name).escape_debug())
+        }
+        Body::EntryGone { offset, .. } => format!("entry of {ino} gone: {offset:#x}"),
+        Body::Data { chunk, len, lz4, bytes, .. } => {
+            let packed = if lz4 { "compressed, " } else { "" };
+            format!("data of {ino}: chunk {chunk}, {len} bytes ({packed}{} stored)", bytes.len())
+        }
+        Body::Cut { from, count } => format!("cut of {ino}: {count} chunks from {from}"),
+        Body::Reserve { from, count } => format!("reserve of {ino}: {count} chunks from {from}"),
+        Body::Xattr { name, value, .. } => {
+            format!("attribute of {ino}: \"{}\", {} bytes", String::from_utf8_lossy(name).escape_debug(), value.len())
+        }
+        Body::XattrGone { offset } => format!("attribute of {ino} gone: {offset:#x}"),
+        Body::Forget => format!("forget {ino}"),
+    };
+    match node.order {
+        Order::Back(_) => what,
+        Order::CopyOf { slot, at } => format!("{what}; copy of {slot:#x} + {}", u32::from(at) * NODE_UNIT as u32),
+    }
+}
