@@ -24,6 +24,7 @@ mod reclaim;
 
 pub use error::{Error, Result};
 pub use fs::Fs;
+pub use fs::data::Unchecked;
 pub use fs::dump;
 pub use fs::types::*;
 pub use policy::{Mode, wear};

@@ -9,13 +9,13 @@ pub mod blocks;
 pub mod cache;
 pub mod head;
 pub mod newest;
+pub mod read;
 pub mod shape;
 
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 
-use nand::{Cause, CellMode, Failure, Nand, NandError};
+use nand::{Cause, Failure, Nand, NandError};
 
 use self::anchors::AnchorLog;
 use self::blocks::{BlockTable, Horizon};
@@ -24,9 +24,8 @@ use self::head::{Exposed, Head, HeadId};
 use self::shape::Shape;
 use crate::error::{Error, Result};
 use crate::format::place::{Place, Slot};
-use crate::format::summary::{self, Summary};
 use crate::format::table::{BlockEntry, Use};
-use crate::format::tag::{self, Kind, TAG_BYTES, Tag};
+use crate::format::tag::{TAG_BYTES, Tag};
 
 /// A slot that moved because its block failed while its unit was being programmed.
 #[derive(Clone, Copy, Debug)]
@@ -224,118 +223,6 @@ impl<N: Nand> Flash<N> {
             found.era = era;
         }
         Some(found)
-    }
-
-    /// Reads a slot's bytes into `data` and gives its tag; `None` where nothing was programmed.
-    pub fn read_tagged(&mut self, slot: Slot, data: &mut [u8], cause: Cause) -> Result<Option<Tag>> {
-        let mode = self.blocks.get(self.shape.block_of(slot)).mode();
-        self.read_tagged_as(slot, mode, data, cause)
-    }
-
-    /// The same for a block whose mode the table does not know yet.
-    pub fn read_tagged_as(&mut self, slot: Slot, mode: CellMode, data: &mut [u8], cause: Cause) -> Result<Option<Tag>> {
-        self.read_seeded(slot, mode, self.seed, data, cause)
-    }
-
-    /// The same where the checksum has a seed of its own, as an anchor's has.
-    pub fn read_seeded(
-        &mut self,
-        slot: Slot,
-        mode: CellMode,
-        seed: u32,
-        data: &mut [u8],
-        cause: Cause,
-    ) -> Result<Option<Tag>> {
-        if let Some((bytes, raw)) = self.gathered(slot) {
-            data.copy_from_slice(bytes);
-            return Ok(Tag::decode(&raw, seed, data));
-        }
-        if let Some(stashed) = self.stash.iter().find(|stashed| stashed.slot == slot) {
-            data.copy_from_slice(&stashed.bytes);
-            return Ok(Tag::decode(&stashed.raw, seed, data));
-        }
-        let corrupt = Error::Corrupt { what: "slot", slot };
-        let spot = self.shape.spot(slot, self.nand.layout(mode)).ok_or(corrupt.clone())?;
-        let mut spare = [0; TAG_BYTES * 32];
-        let spare = spare.get_mut(..spot.tag_at + TAG_BYTES).ok_or(corrupt.clone())?;
-        match self.nand.read(spot.block, spot.page, spot.column, data, spare, cause) {
-            Ok(_) => {}
-            Err(NandError::Uncorrectable { .. } | NandError::OutOfRange { .. }) => return Err(corrupt),
-            Err(error) => return Err(error.into()),
-        }
-        let raw = spare.get(spot.tag_at..).and_then(|tag| <&[u8; TAG_BYTES]>::try_from(tag).ok());
-        let raw = raw.ok_or(corrupt.clone())?;
-        if tag::is_blank(raw) && tag::is_blank(data) {
-            return Ok(None);
-        }
-        Tag::decode(raw, seed, data).map(Some).ok_or(corrupt)
-    }
-
-    /// The bytes and tag of a slot that is gathered but not yet programmed.
-    fn gathered(&self, slot: Slot) -> Option<(&[u8], [u8; TAG_BYTES])> {
-        let (block, index) = (self.shape.block_of(slot), self.shape.index_of(slot));
-        let id = HeadId::ALL.into_iter().find(|&id| self.head(id).block == Some(block))?;
-        let head = self.head(id);
-        let part = index.checked_sub(head.unit * self.shape.mode(id.mode()).unit_slots)?;
-        if part >= head.filled {
-            return None;
-        }
-        let bytes = head.data.get(part as usize * self.shape.slot_bytes..)?.get(..self.shape.slot_bytes)?;
-        Some((bytes, *head.tags.get(index as usize)?))
-    }
-
-    /// Reads a slot that must hold `kind`, through the cache.
-    pub fn read_slot(&mut self, slot: Slot, kind: Kind, cause: Cause) -> Result<Arc<[u8]>> {
-        if let Some(bytes) = self.cache.get(slot) {
-            return Ok(bytes);
-        }
-        let bytes = self.read_uncached(slot, kind, cause)?;
-        self.cache.put(slot, bytes.clone());
-        Ok(bytes)
-    }
-
-    /// Reads a slot that must hold `kind`, past the cache.
-    pub fn read_uncached(&mut self, slot: Slot, kind: Kind, cause: Cause) -> Result<Arc<[u8]>> {
-        let mut bytes: Arc<[u8]> = vec![0; self.shape.slot_bytes].into();
-        let data = Arc::get_mut(&mut bytes).ok_or(Error::Corrupt { what: "slot", slot })?;
-        match self.read_tagged(slot, data, cause) {
-            Ok(Some(tag)) if tag.kind == kind => Ok(bytes),
-            Ok(_) => self.corrupt("slot of another kind", slot),
-            Err(Error::Corrupt { what, slot }) => self.corrupt(what, slot),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Reads the bare chunk `chunk` of inode `ino` at `slot` into `data`.
-    pub fn read_data(&mut self, slot: Slot, ino: u64, chunk: u64, data: &mut [u8]) -> Result<u32> {
-        match self.read_tagged(slot, data, Cause::Host) {
-            Ok(Some(tag)) if tag.kind == Kind::Data && tag.ino == ino && tag.chunk == chunk => Ok(tag.len),
-            Ok(_) => self.corrupt("data of another chunk", slot),
-            Err(Error::Corrupt { what, slot }) => self.corrupt(what, slot),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Counts and reports a read that failed its check.
-    pub fn corrupt<T>(&mut self, what: &'static str, slot: Slot) -> Result<T> {
-        self.corrupt_reads += 1;
-        Err(Error::Corrupt { what, slot })
-    }
-
-    /// The summary of a block programmed in `mode`, if it has one that was written at or after `since`.
-    pub fn read_summary(&mut self, block: u32, mode: CellMode, since: u64, cause: Cause) -> Result<Option<Summary>> {
-        let shape = self.shape.mode(mode);
-        let (first, slots) = (shape.content_slots(), shape.summary_slots);
-        let mut bytes = vec![0; self.shape.slot_bytes * slots as usize];
-        for (part, data) in bytes.chunks_exact_mut(self.shape.slot_bytes).enumerate() {
-            let slot = self.shape.slot(block, first + part as u32);
-            match self.read_tagged_as(slot, mode, data, cause) {
-                Ok(Some(tag)) if tag.kind == Kind::Summary && tag.seq >= since && tag.chunk == part as u64 => {}
-                Ok(_) | Err(Error::Corrupt { .. }) => return Ok(None),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(summary::decode(block, &bytes))
     }
 
     /// Takes a free block, erased. It counts as open, so that nothing else takes it before its head has opened it.

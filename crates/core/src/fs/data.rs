@@ -7,11 +7,30 @@ use nand::Nand;
 use super::Fs;
 use super::types::*;
 use crate::error::{Error, Result};
+use crate::flash::read::Check;
 use crate::format::inode::Inode;
 use crate::format::key::{KeyKind, key};
 use crate::format::node::Body;
 use crate::format::place::Place;
 use crate::format::tag::CHUNKS_MAX;
+
+/// Bytes that were read but not checked: nothing may be done with them before.
+#[must_use]
+pub struct Unchecked {
+    /// Where in the buffer a chunk begins, and what it must prove to be.
+    pieces: Vec<(usize, Check)>,
+    chunk_bytes: usize,
+}
+
+impl Unchecked {
+    /// Checks what stands in the buffer that was read into. `false`: something is wrong with it.
+    pub fn check(&self, buf: &mut [u8]) -> bool {
+        self.pieces.iter().all(|(at, check)| {
+            let piece = buf.get_mut(*at..*at + self.chunk_bytes);
+            piece.is_some_and(|piece| check.make(piece))
+        })
+    }
+}
 
 impl<N: Nand> Fs<N> {
     pub(super) fn file(&mut self, ino: Ino) -> Result<Inode> {
@@ -31,11 +50,27 @@ impl<N: Nand> Fs<N> {
     /// Reads up to `buf.len()` bytes; fewer only at the end of the file.
     pub fn read(&mut self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let size = self.file(ino)?.size;
-        self.read_bytes(ino, size, offset, buf)
+        self.read_bytes(ino, size, offset, buf, None)
     }
 
-    /// Reads from the chunks of an inode of `size` bytes.
-    pub(crate) fn read_bytes(&mut self, ino: Ino, size: u64, offset: u64, buf: &mut [u8]) -> Result<usize> {
+    /// As [`Fs::read`], but leaves it to the caller to check most of the bytes, who may do so while others use the
+    /// volume. Where [`Unchecked::check`] fails, `read` says what is wrong.
+    pub fn read_unchecked(&mut self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<(usize, Unchecked)> {
+        let size = self.file(ino)?.size;
+        let mut unchecked = Unchecked { pieces: Vec::new(), chunk_bytes: self.flash.shape.slot_bytes };
+        let count = self.read_bytes(ino, size, offset, buf, Some(&mut unchecked))?;
+        Ok((count, unchecked))
+    }
+
+    /// Reads from the chunks of an inode of `size` bytes; what can be checked later goes to `unchecked`.
+    pub(crate) fn read_bytes(
+        &mut self,
+        ino: Ino,
+        size: u64,
+        offset: u64,
+        buf: &mut [u8],
+        mut unchecked: Option<&mut Unchecked>,
+    ) -> Result<usize> {
         let wanted = size.saturating_sub(offset).min(buf.len() as u64) as usize;
         let chunk_bytes = self.chunk_bytes();
         let mut done = 0;
@@ -44,27 +79,34 @@ impl<N: Nand> Fs<N> {
             let skip = (at % chunk_bytes) as usize;
             let count = (wanted - done).min(chunk_bytes as usize - skip);
             let Some(to) = buf.get_mut(done..done + count) else { break };
-            self.read_chunk(ino, at / chunk_bytes, skip, to)?;
+            let check = self.read_chunk(ino, at / chunk_bytes, skip, to, unchecked.is_some())?;
+            if let (Some(unchecked), Some(check)) = (unchecked.as_mut(), check) {
+                unchecked.pieces.push((done, check));
+            }
             done += count;
         }
         Ok(done)
     }
 
-    /// Reads a part of a chunk, `skip` bytes into it; what is not there reads as zeros.
-    fn read_chunk(&mut self, ino: Ino, chunk: u64, skip: usize, to: &mut [u8]) -> Result<()> {
+    /// Reads a part of a chunk, `skip` bytes into it; what is not there reads as zeros. With `later` a check may be left
+    /// to be made.
+    fn read_chunk(&mut self, ino: Ino, chunk: u64, skip: usize, to: &mut [u8], later: bool) -> Result<Option<Check>> {
         if let Some(bytes) = self.log.dirty(ino, chunk) {
             copy_part(bytes, skip, to);
-            return Ok(());
+            return Ok(None);
         }
         match self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))? {
             None | Some(Place::Reserved { .. }) => to.fill(0),
+            Some(Place::Run { slot, .. }) if to.len() == self.flash.shape.slot_bytes && later => {
+                return self.flash.read_unchecked(slot, ino, chunk, to).map(Some);
+            }
             Some(Place::Run { slot, .. }) if to.len() == self.flash.shape.slot_bytes => {
                 let len = self.flash.read_data(slot, ino, chunk, to)?;
                 to.iter_mut().skip(len as usize).for_each(|byte| *byte = 0);
             }
             Some(place) => copy_part(&self.load_chunk(ino, chunk, Some(place))?, skip, to),
         }
-        Ok(())
+        Ok(None)
     }
 
     /// A chunk's bytes, as many as are stored.

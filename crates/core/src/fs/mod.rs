@@ -329,7 +329,7 @@ impl<N: Nand> Fs<N> {
             return Err(Error::Invalid("not a symbolic link"));
         }
         let mut target = alloc::vec![0; (inode.size as usize).min(4096)];
-        let count = self.read_bytes(ino, inode.size, 0, &mut target)?;
+        let count = self.read_bytes(ino, inode.size, 0, &mut target, None)?;
         target.truncate(count);
         Ok(target)
     }

@@ -45,7 +45,10 @@ pub fn call_fs<N: Nand>(fs: &mut Fs<N>, call: &Call, now_ns: i64) -> Result<Repl
         Call::Release { ino } => fs.release(*ino, now_ns).map(|()| Reply::Done),
         Call::Read { ino, offset, len } => {
             let mut buf = vec![0x5a; *len];
-            let count = fs.read(*ino, *offset, &mut buf)?;
+            let (mut count, unchecked) = fs.read_unchecked(*ino, *offset, &mut buf)?;
+            if !unchecked.check(&mut buf) {
+                count = fs.read(*ino, *offset, &mut buf)?;
+            }
             buf.truncate(count);
             Ok(Reply::Bytes(buf))
         }

@@ -1,0 +1,162 @@
+//! Reading slots.
+//!
+//! Invariant: what is given out has passed its checksum, or comes with the [`Check`] that is still to be made.
+
+use alloc::sync::Arc;
+use alloc::vec;
+
+use nand::{Cause, CellMode, Nand, NandError};
+
+use super::Flash;
+use super::head::HeadId;
+use crate::error::{Error, Result};
+use crate::format::place::Slot;
+use crate::format::summary::{self, Summary};
+use crate::format::tag::{self, Kind, TAG_BYTES, Tag};
+
+/// What a bare chunk that was read must prove to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Check {
+    raw: [u8; TAG_BYTES],
+    seed: u32,
+    ino: u64,
+    chunk: u64,
+}
+
+impl Check {
+    /// Checks the slot's bytes; what is behind the valid ones becomes zeros. `false`: they are not that chunk.
+    pub fn make(&self, data: &mut [u8]) -> bool {
+        match Tag::decode(&self.raw, self.seed, data) {
+            Some(tag) if tag.kind == Kind::Data && tag.ino == self.ino && tag.chunk == self.chunk => {
+                data.iter_mut().skip(tag.len as usize).for_each(|byte| *byte = 0);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl<N: Nand> Flash<N> {
+    /// Reads a slot's bytes into `data` and gives its tag; `None` where nothing was programmed.
+    pub fn read_tagged(&mut self, slot: Slot, data: &mut [u8], cause: Cause) -> Result<Option<Tag>> {
+        let mode = self.blocks.get(self.shape.block_of(slot)).mode();
+        self.read_tagged_as(slot, mode, data, cause)
+    }
+
+    /// The same for a block whose mode the table does not know yet.
+    pub fn read_tagged_as(&mut self, slot: Slot, mode: CellMode, data: &mut [u8], cause: Cause) -> Result<Option<Tag>> {
+        self.read_seeded(slot, mode, self.seed, data, cause)
+    }
+
+    /// The same where the checksum has a seed of its own, as an anchor's has.
+    pub fn read_seeded(
+        &mut self,
+        slot: Slot,
+        mode: CellMode,
+        seed: u32,
+        data: &mut [u8],
+        cause: Cause,
+    ) -> Result<Option<Tag>> {
+        let raw = self.read_raw(slot, mode, data, cause)?;
+        if tag::is_blank(&raw) && tag::is_blank(data) {
+            return Ok(None);
+        }
+        Tag::decode(&raw, seed, data).map(Some).ok_or(Error::Corrupt { what: "slot", slot })
+    }
+
+    /// Reads a slot's bytes into `data`, and its tag, of which nothing is checked.
+    fn read_raw(&mut self, slot: Slot, mode: CellMode, data: &mut [u8], cause: Cause) -> Result<[u8; TAG_BYTES]> {
+        if let Some((bytes, raw)) = self.gathered(slot) {
+            data.copy_from_slice(bytes);
+            return Ok(raw);
+        }
+        if let Some(stashed) = self.stash.iter().find(|stashed| stashed.slot == slot) {
+            data.copy_from_slice(&stashed.bytes);
+            return Ok(stashed.raw);
+        }
+        let corrupt = Error::Corrupt { what: "slot", slot };
+        let spot = self.shape.spot(slot, self.nand.layout(mode)).ok_or(corrupt.clone())?;
+        let mut spare = [0; TAG_BYTES * 32];
+        let spare = spare.get_mut(..spot.tag_at + TAG_BYTES).ok_or(corrupt.clone())?;
+        match self.nand.read(spot.block, spot.page, spot.column, data, spare, cause) {
+            Ok(_) => {}
+            Err(NandError::Uncorrectable { .. } | NandError::OutOfRange { .. }) => return Err(corrupt),
+            Err(error) => return Err(error.into()),
+        }
+        spare.get(spot.tag_at..).and_then(|tag| tag.try_into().ok()).ok_or(corrupt)
+    }
+
+    /// The bytes and tag of a slot that is gathered but not yet programmed.
+    fn gathered(&self, slot: Slot) -> Option<(&[u8], [u8; TAG_BYTES])> {
+        let (block, index) = (self.shape.block_of(slot), self.shape.index_of(slot));
+        let id = HeadId::ALL.into_iter().find(|&id| self.head(id).block == Some(block))?;
+        let head = self.head(id);
+        let part = index.checked_sub(head.unit * self.shape.mode(id.mode()).unit_slots)?;
+        if part >= head.filled {
+            return None;
+        }
+        let bytes = head.data.get(part as usize * self.shape.slot_bytes..)?.get(..self.shape.slot_bytes)?;
+        Some((bytes, *head.tags.get(index as usize)?))
+    }
+
+    /// Reads a slot that must hold `kind`, through the cache.
+    pub fn read_slot(&mut self, slot: Slot, kind: Kind, cause: Cause) -> Result<Arc<[u8]>> {
+        if let Some(bytes) = self.cache.get(slot) {
+            return Ok(bytes);
+        }
+        let bytes = self.read_uncached(slot, kind, cause)?;
+        self.cache.put(slot, bytes.clone());
+        Ok(bytes)
+    }
+
+    /// Reads a slot that must hold `kind`, past the cache.
+    pub fn read_uncached(&mut self, slot: Slot, kind: Kind, cause: Cause) -> Result<Arc<[u8]>> {
+        let mut bytes: Arc<[u8]> = vec![0; self.shape.slot_bytes].into();
+        let data = Arc::get_mut(&mut bytes).ok_or(Error::Corrupt { what: "slot", slot })?;
+        match self.read_tagged(slot, data, cause) {
+            Ok(Some(tag)) if tag.kind == kind => Ok(bytes),
+            Ok(_) => self.corrupt("slot of another kind", slot),
+            Err(Error::Corrupt { what, slot }) => self.corrupt(what, slot),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the bare chunk `chunk` of inode `ino` at `slot` into `data`.
+    pub fn read_data(&mut self, slot: Slot, ino: u64, chunk: u64, data: &mut [u8]) -> Result<u32> {
+        match self.read_tagged(slot, data, Cause::Host) {
+            Ok(Some(tag)) if tag.kind == Kind::Data && tag.ino == ino && tag.chunk == chunk => Ok(tag.len),
+            Ok(_) => self.corrupt("data of another chunk", slot),
+            Err(Error::Corrupt { what, slot }) => self.corrupt(what, slot),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the bare chunk `chunk` of inode `ino` at `slot` into `data`, and leaves the check to the caller.
+    pub fn read_unchecked(&mut self, slot: Slot, ino: u64, chunk: u64, data: &mut [u8]) -> Result<Check> {
+        let mode = self.blocks.get(self.shape.block_of(slot)).mode();
+        let raw = self.read_raw(slot, mode, data, Cause::Host)?;
+        Ok(Check { raw, seed: self.seed, ino, chunk })
+    }
+
+    /// Counts and reports a read that failed its check.
+    pub fn corrupt<T>(&mut self, what: &'static str, slot: Slot) -> Result<T> {
+        self.corrupt_reads += 1;
+        Err(Error::Corrupt { what, slot })
+    }
+
+    /// The summary of a block programmed in `mode`, if it has one that was written at or after `since`.
+    pub fn read_summary(&mut self, block: u32, mode: CellMode, since: u64, cause: Cause) -> Result<Option<Summary>> {
+        let shape = self.shape.mode(mode);
+        let (first, slots) = (shape.content_slots(), shape.summary_slots);
+        let mut bytes = vec![0; self.shape.slot_bytes * slots as usize];
+        for (part, data) in bytes.chunks_exact_mut(self.shape.slot_bytes).enumerate() {
+            let slot = self.shape.slot(block, first + part as u32);
+            match self.read_tagged_as(slot, mode, data, cause) {
+                Ok(Some(tag)) if tag.kind == Kind::Summary && tag.seq >= since && tag.chunk == part as u64 => {}
+                Ok(_) | Err(Error::Corrupt { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(summary::decode(block, &bytes))
+    }
+}
