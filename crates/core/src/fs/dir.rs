@@ -112,11 +112,14 @@ impl<N: Nand> Fs<N> {
             parent: if directory { parent } else { 0 },
             reserves_past_end: false,
         };
-        self.put_inode(ino, inode)?;
+        self.inodes.update(ino, inode);
+        self.push_new(ino, Body::Inode(inode))?;
         for (chunk, part) in content.chunks(self.flash.shape.slot_bytes).enumerate() {
             self.put_part(ino, chunk as u64, 0, part, now_ns)?;
         }
-        self.add_entry(parent, offset, ino, inode.mode, name, now_ns)?;
+        let entry = Body::Entry { offset, child: ino, mode: inode.mode & kind::MASK, time_ns: now_ns, name };
+        self.push_new(parent, entry)?;
+        self.touch_dir(parent, now_ns)?;
         if directory {
             self.add_links(parent, 1)?;
         }

@@ -149,11 +149,20 @@ impl Log {
 impl<N: Nand> Fs<N> {
     /// Makes a node; it is found under its key from now on.
     pub(crate) fn push(&mut self, ino: u64, body: Body<'_>) -> Result<()> {
+        self.push_node(ino, body, false)
+    }
+
+    /// Makes a node under whose key nothing is found yet.
+    pub(crate) fn push_new(&mut self, ino: u64, body: Body<'_>) -> Result<()> {
+        self.push_node(ino, body, true)
+    }
+
+    fn push_node(&mut self, ino: u64, body: Body<'_>, fresh: bool) -> Result<()> {
         let node = Node { ino, order: Order::Back(0), body };
         let (key, bytes, seq) = (node.key(), node.encode(), self.flash.next_seq);
         let number = self.log.pending.len() as u32;
         if let Some(key) = key {
-            self.index.set(&mut self.flash, key, Change::Put(Place::Pending { number }), seq, false)?;
+            self.index.set(&mut self.flash, key, Change::Put(Place::Pending { number }), seq, fresh)?;
         }
         self.log.pending_bytes += bytes.len();
         self.log.pending.push(Pending { key, ino, bytes, seq });

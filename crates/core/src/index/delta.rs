@@ -67,6 +67,17 @@ impl Delta {
         self.map.get(&key).copied()
     }
 
+    /// Puts a change of as many keys in the place of the one at `key`, if that is `from`. Whether it did.
+    pub fn replace(&mut self, key: Key, from: Change, to: Change) -> bool {
+        match self.map.get_mut(&key) {
+            Some(change) if *change == from && from.span() == to.span() => {
+                *change = to;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Sets what becomes of the keys from `key` on; earlier changes of the same keys are overridden.
     pub fn set(&mut self, key: Key, change: Change) {
         let end = key + change.span();

@@ -130,11 +130,10 @@ impl Index {
 
     /// Gives a pending node its place on flash, if the index still points to it. Whether it did.
     pub fn settle<N: Nand>(&mut self, flash: &mut Flash<N>, key: Key, number: u32, to: Place) -> bool {
-        let pending = self.delta.at(key) == Some(Change::Put(Place::Pending { number }));
-        if pending {
+        let settled = self.delta.replace(key, Change::Put(Place::Pending { number }), Change::Put(to));
+        if settled {
             flash.retain(to);
-            self.delta.set(key, Change::Put(to));
         }
-        pending
+        settled
     }
 }
