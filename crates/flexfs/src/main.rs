@@ -15,10 +15,10 @@ mod tree;
 
 use std::process::ExitCode;
 
-use clap::FromArgMatches;
 use clap::error::ErrorKind;
+use clap::{FromArgMatches, Parser};
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, Helper};
 
 /// Exit statuses of `fsck`, as e2fsck's.
 const FSCK_OPERATIONAL: u8 = 8;
@@ -28,11 +28,20 @@ const FSCK_USAGE: u8 = 16;
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 
+/// Exit status of a helper of mount(8) that was called wrongly.
+const HELPER_USAGE: u8 = 1;
+
 fn main() -> ExitCode {
+    if std::env::args_os().next().is_some_and(|program| Helper::is_named(&program)) {
+        return match Helper::try_parse() {
+            Ok(args) => cmd::mount::help_mount(&args),
+            Err(error) => refuse(&error, "mount.fuse.flexfs", HELPER_USAGE),
+        };
+    }
     let parsed = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse_command(&error),
     };
     let failed = if matches!(cli.command, Command::Fsck(_)) { FSCK_OPERATIONAL } else { FAILED };
     let result = match &cli.command {
@@ -54,24 +63,28 @@ fn main() -> ExitCode {
     })
 }
 
-/// Answers a command line that is no order: help as asked for, anything else in one line.
-fn refuse(error: &clap::Error) -> ExitCode {
+/// Answers a command line that is no order, by what it would have been.
+fn refuse_command(error: &clap::Error) -> ExitCode {
+    let command = std::env::args_os().nth(1).unwrap_or_default();
+    let commands = cli::command();
+    let known = commands.get_subcommands().map(clap::Command::get_name).find(|&known| command == known);
+    let name = known.map_or_else(|| "flexfs".to_owned(), |known| format!("flexfs {known}"));
+    refuse(error, &name, if command == "fsck" { FSCK_USAGE } else { USAGE })
+}
+
+/// Answers a command line that is no order: help as asked for, anything else in one line and with this exit status.
+fn refuse(error: &clap::Error, name: &str, status: u8) -> ExitCode {
     let asked =
         [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
-    let command = std::env::args_os().nth(1).unwrap_or_default();
-    let usage = ExitCode::from(if command == "fsck" { FSCK_USAGE } else { USAGE });
     if asked.contains(&error.kind()) {
         // Where nobody reads the help there is nobody to tell.
         let _ = error.print();
-        return if error.use_stderr() { usage } else { ExitCode::SUCCESS };
+        return if error.use_stderr() { ExitCode::from(status) } else { ExitCode::SUCCESS };
     }
     let text = error.render().to_string();
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).collect();
     let said = said.join(" ");
     let said = said.trim().trim_start_matches("error: ").trim_end_matches("For more information, try '--help'.").trim();
-    let commands = cli::command();
-    let known = commands.get_subcommands().map(clap::Command::get_name).find(|&known| command == known);
-    let help = known.map_or_else(|| "flexfs --help".to_owned(), |known| format!("flexfs {known} --help"));
-    output::complain(&format!("{said}; see `{help}`"));
-    usage
+    output::complain(&format!("{said}; see `{name} --help`"));
+    ExitCode::from(status)
 }

@@ -100,7 +100,7 @@ impl Null {
 
 impl Filesystem for Null {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        negotiate(config);
+        negotiate(config, true);
         Ok(())
     }
 

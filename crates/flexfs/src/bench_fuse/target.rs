@@ -16,7 +16,7 @@ use super::null::Null;
 use crate::fuse::connection::connect;
 use crate::fuse::mountpoint::Mounted;
 use crate::fuse::volume::now_ns;
-use crate::fuse::{Attach, Serving, end_of_session};
+use crate::fuse::{Attach, Manner, Serving, end_of_session};
 use crate::image;
 
 /// Decides the chance events of the chip.
@@ -41,7 +41,7 @@ impl Target {
         Fs::format(&mut chip, &image::format_options("bench")?).map_err(refused)?;
         let options = MountOptions { mode, now_ns: now_ns(), ..MountOptions::default() };
         let fs = Fs::mount(chip, options).map_err(|(_, error)| refused(error))?;
-        let to = Attach { name: Path::new("chip-in-memory"), image: None, mountpoint: root, read_only: false };
+        let to = Attach { name: Path::new("chip-in-memory"), image: None, mountpoint: root, manner: Manner::default() };
         let serving = Serving::start(fs, to)?;
         let page_bytes = u64::from(profile.geometry.page_bytes);
         let (mounted, notifier, volume) = (serving.mounted(), serving.notifier(), serving.volume());
@@ -54,7 +54,7 @@ impl Target {
 
     /// The null file system, mounted on `root` in the same way.
     pub fn null(root: &Path) -> Result<Self> {
-        let (mounted, device) = Mounted::new(root, Path::new("null"), false)?;
+        let (mounted, device) = Mounted::new(root, Path::new("null"), &Manner::default())?;
         let mounted = Arc::new(mounted);
         let null = Null::default();
         let read_bytes = null.read_bytes();

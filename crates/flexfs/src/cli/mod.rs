@@ -4,8 +4,10 @@
 //! bytes, a mode one of three, a profile a chip that can be made).
 
 mod files;
+mod mount;
 mod overview;
 mod program;
+mod settings;
 mod values;
 
 use std::path::PathBuf;
@@ -17,10 +19,12 @@ use flexfs_core::Mode;
 
 use crate::size;
 pub use files::{Get, Ls, Put, Rm};
+pub use mount::{Helper, Mount};
 pub use overview::command;
 pub use program::{Completions, Man};
-pub use values::{Benchmark, Compress};
-use values::{benchmark, cache, label, mode, owner, profile, profile_help, uuid};
+pub use settings::Settings;
+pub use values::Benchmark;
+use values::{benchmark, label, mode, owner, profile, profile_help, uuid};
 
 /// FlexFS: a file system for NAND flash that writes at SLC speed and keeps MLC capacity.
 ///
@@ -97,49 +101,6 @@ pub struct Mkfs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-/// Mount an image on a directory.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  flexfs mount --create 512MiB flash.img mnt   make both if they are missing; Ctrl-C unmounts
-  flexfs mount -b flash.img mnt                in the background; `umount mnt` ends it
-  flexfs mount --ro flash.img mnt              look, change nothing
-  flexfs mount --mode mlc-only flash.img mnt   never use the fast SLC mode for large writes
-
-Modes: baseline writes to SLC blocks and moves data to native ones when free blocks run out; slc-only never
-uses native blocks: the same speed to the end, and a part of the capacity; mlc-only writes natively, but for
-small synced writes.
-
-SIGINT, SIGTERM and `umount` all end it cleanly. Whatever an fsync returned for survives even kill -9.
-Exit status 0: mounted (-b) or unmounted cleanly; 1: neither.")]
-pub struct Mount {
-    /// The image file
-    pub image: PathBuf,
-    /// The directory to mount it on
-    pub mountpoint: PathBuf,
-    /// Make a chip of this size and the mount point, where they do not exist
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "ro")]
-    pub create: Option<u64>,
-    /// With --create, the kind of chip: a built-in profile, or a file that describes one
-    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile, help = profile_help())]
-    pub profile: Profile,
-    /// Which cells data is written to
-    #[arg(long, default_value = "baseline", value_parser = mode())]
-    pub mode: Mode,
-    /// Mount read-only: the image's bytes stay as they are
-    #[arg(long)]
-    pub ro: bool,
-    /// Return once it is mounted, and serve in the background
-    #[arg(short, long)]
-    pub background: bool,
-    /// Compress data on its way to flash
-    #[arg(long, value_enum, default_value_t = Compress::None)]
-    pub compress: Compress,
-    /// Bound on the file system's caches
-    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = cache)]
-    pub cache: usize,
 }
 
 /// Show what an image holds: capacity, regions, wear, the state it was left in.

@@ -1,13 +1,15 @@
 //! `flexfs mount`: an image on a directory, in the foreground or in the background.
 //!
+//! mount(8) may ask for it too, when the program is named as its helper; that is always in the background.
+//!
 //! In the background the program runs itself again, in a session of its own, with its standard output as a pipe
 //! back: a line on it says that the mount works, its end without one that it does not. Invariant: what can be
 //! refused is refused before anything is made, and the foreground's exit status tells whether the mount works.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -15,6 +17,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use flexfs_core::MountOptions;
 use rustix::io::Errno;
 
+use crate::cli::Settings;
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
 use crate::fuse::volume::now_ns;
 use crate::fuse::{Attach, Serving, take_signals};
@@ -27,34 +30,83 @@ const READY: &str = "mounted";
 /// Set in the environment of the background process.
 const DETACHED: &str = "_FLEXFS_DETACHED";
 
+/// What mount(8) expects of a helper that could not mount.
+const NOT_MOUNTED: u8 = 32;
+
+/// An order to mount.
+struct Order<'a> {
+    image: &'a Path,
+    mountpoint: &'a Path,
+    settings: Settings,
+}
+
 pub fn run(args: &cli::Mount) -> Result<ExitCode> {
-    if args.background && !is_detached() { start_in_background() } else { serve(args) }
+    let order = Order { image: &args.image, mountpoint: &args.mountpoint, settings: args.settings()? };
+    if args.background { in_background(&order) } else { serve(&order) }
+}
+
+/// As the helper of mount(8): always in the background.
+pub fn help_mount(args: &cli::Helper) -> ExitCode {
+    let mounted = args.settings().and_then(|settings| {
+        let order = Order { image: &args.image, mountpoint: &args.mountpoint, settings };
+        if args.fake {
+            check(&order)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let ended = in_background(&order)?;
+        if args.verbose && !is_detached() && ended == ExitCode::SUCCESS {
+            output::say(&format!("{} is mounted on {}", args.image.display(), args.mountpoint.display()))?;
+        }
+        Ok(ended)
+    });
+    match mounted {
+        Ok(ended) if ended == ExitCode::SUCCESS => ended,
+        Ok(_) => ExitCode::from(NOT_MOUNTED),
+        Err(error) => {
+            output::complain(&format!("{error:#}"));
+            ExitCode::from(NOT_MOUNTED)
+        }
+    }
+}
+
+fn in_background(order: &Order) -> Result<ExitCode> {
+    if is_detached() { serve(order) } else { start_in_background() }
 }
 
 fn is_detached() -> bool {
     std::env::var_os(DETACHED).is_some()
 }
 
-fn serve(args: &cli::Mount) -> Result<ExitCode> {
-    let signals = take_signals()?;
+fn check(order: &Order) -> Result<()> {
     check_device()?;
-    check_mountpoint(&args.mountpoint, args.create.is_some())?;
-    let made = Made::what_is_missing(args)?;
-    let options = MountOptions {
-        read_only: args.ro,
-        mode: args.mode,
-        compression: args.compress.into(),
-        cache_bytes: args.cache,
+    check_mountpoint(order.mountpoint, order.settings.create.is_some())
+}
+
+fn serve(order: &Order) -> Result<ExitCode> {
+    let signals = take_signals()?;
+    check(order)?;
+    let made = Made::what_is_missing(order)?;
+    let Settings { mode, compress, cache_bytes, atime, commit, sync_image, mut manner, .. } = order.settings;
+    let read_only = manner.read_only();
+    let mut options = MountOptions {
+        read_only,
+        mode,
+        compression: compress.into(),
+        cache_bytes,
+        atime,
         now_ns: now_ns(),
         ..MountOptions::default()
     };
-    let fs = image::open(&args.image, options)?;
-    let (name, mountpoint) = (absolute(&args.image)?, absolute(&args.mountpoint)?);
-    let to_sync = if args.ro { None } else { Some(File::open(&name)?) };
-    let to = Attach { name: &name, image: to_sync, mountpoint: &mountpoint, read_only: args.ro };
-    let serving = Serving::start(fs, to)?;
+    if let Some(commit) = commit {
+        manner.sync_after = commit;
+        options.commit_ns = i64::try_from(commit.as_nanos()).unwrap_or(i64::MAX);
+    }
+    let fs = image::open(order.image, options)?;
+    let (name, mountpoint) = (absolute(order.image)?, absolute(order.mountpoint)?);
+    let to_sync = if read_only || !sync_image { None } else { Some(File::open(&name)?) };
+    let serving = Serving::start(fs, Attach { name: &name, image: to_sync, mountpoint: &mountpoint, manner })?;
     made.keep();
-    let told = if is_detached() { detach() } else { announce(args) };
+    let told = if is_detached() { detach() } else { announce(order) };
     if let Err(error) = told {
         // The mount is there and serves; that nobody could be told is no reason to end it.
         output::complain(&format!("{error:#}"));
@@ -63,8 +115,8 @@ fn serve(args: &cli::Mount) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn announce(args: &cli::Mount) -> Result<()> {
-    let (image, mountpoint) = (args.image.display(), args.mountpoint.display());
+fn announce(order: &Order) -> Result<()> {
+    let (image, mountpoint) = (order.image.display(), order.mountpoint.display());
     output::say(&format!("{image} is mounted on {mountpoint}; Ctrl-C or `umount {mountpoint}` ends it"))
 }
 
@@ -107,18 +159,18 @@ struct Made {
 }
 
 impl Made {
-    fn what_is_missing(args: &cli::Mount) -> Result<Self> {
+    fn what_is_missing(order: &Order) -> Result<Self> {
         let mut made = Self::default();
-        let Some(bytes) = args.create else { return Ok(made) };
-        if !args.mountpoint.exists() {
-            fs::create_dir_all(&args.mountpoint).with_context(|| args.mountpoint.display().to_string())?;
-            made.mountpoint = Some(args.mountpoint.clone());
+        let Some(bytes) = order.settings.create else { return Ok(made) };
+        let (path, mountpoint) = (order.image.display(), order.mountpoint.display());
+        if !order.mountpoint.exists() {
+            fs::create_dir_all(order.mountpoint).with_context(|| mountpoint.to_string())?;
+            made.mountpoint = Some(order.mountpoint.to_path_buf());
         }
-        if !args.image.exists() {
-            let path = args.image.display();
-            let profile = args.profile.with_capacity(bytes).map_err(|error| anyhow!("{path}: {error}"))?;
-            image::make(&args.image, &NewImage::unique(&profile, "")?)?;
-            made.image = Some(args.image.clone());
+        if !order.image.exists() {
+            let profile = order.settings.profile.with_capacity(bytes).map_err(|error| anyhow!("{path}: {error}"))?;
+            image::make(order.image, &NewImage::unique(&profile, "")?)?;
+            made.image = Some(order.image.to_path_buf());
         }
         Ok(made)
     }
@@ -151,8 +203,10 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 /// Runs this very command line again, detached, and waits until it serves or fails.
 fn start_in_background() -> Result<ExitCode> {
     let program = std::env::current_exe().context("cannot find this program to run it in the background")?;
-    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let mut arguments = std::env::args_os();
     let mut child = Command::new(program)
+        // Under the same name it reads the same arguments in the same way.
+        .arg0(arguments.next().unwrap_or_default())
         .args(arguments)
         .env(DETACHED, "1")
         .stdin(Stdio::null())

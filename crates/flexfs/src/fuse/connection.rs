@@ -27,7 +27,7 @@ const MAX_WRITE_BYTES: u32 = 1 << 20;
 
 /// Takes up what `mounted` attached: `device` is its descriptor.
 pub fn connect<FS: Filesystem>(server: FS, mounted: &Mounted, device: OwnedFd) -> io::Result<Session<FS>> {
-    let acl = if mounted.by_helper() { SessionACL::Owner } else { SessionACL::All };
+    let acl = if mounted.for_all() { SessionACL::All } else { SessionACL::Owner };
     let mut config = Config::default();
     config.n_threads = Some(SERVER_THREADS);
     config.clone_fd = !mounted.by_helper();
@@ -35,10 +35,10 @@ pub fn connect<FS: Filesystem>(server: FS, mounted: &Mounted, device: OwnedFd) -
     Session::from_fd(server, device, acl, config)
 }
 
-/// Asks the kernel for what makes it ask less.
-pub fn negotiate(config: &mut KernelConfig) {
+/// Asks the kernel for what makes it ask less; with `write_back` it may keep writes for a while.
+pub fn negotiate(config: &mut KernelConfig, write_back: bool) {
     let wished = [
-        InitFlags::FUSE_WRITEBACK_CACHE,
+        if write_back { InitFlags::FUSE_WRITEBACK_CACHE } else { InitFlags::empty() },
         InitFlags::FUSE_DO_READDIRPLUS,
         InitFlags::FUSE_READDIRPLUS_AUTO,
         InitFlags::FUSE_PARALLEL_DIROPS,

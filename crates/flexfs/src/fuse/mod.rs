@@ -23,6 +23,7 @@ use emulator::Chip;
 use flexfs_core::Fs;
 use fuser::{Notifier, Session};
 use rustix::io::Errno;
+use rustix::mount::MountFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -30,7 +31,7 @@ use crate::{image, output};
 use connection::connect;
 use mountpoint::Mounted;
 use server::Server;
-use volume::{Volume, now_ns};
+use volume::{SYNC_AFTER, Volume, now_ns};
 
 /// The timer's longest sleep.
 const TICK: Duration = Duration::from_millis(250);
@@ -54,7 +55,42 @@ pub struct Attach<'a> {
     pub image: Option<File>,
     /// The directory to attach it to, an absolute path.
     pub mountpoint: &'a Path,
-    pub read_only: bool,
+    pub manner: Manner,
+}
+
+/// How a volume is served, beside what the core is told.
+#[derive(Clone, Copy)]
+pub struct Manner {
+    /// What the kernel is told, and so shows in its table.
+    pub flags: MountFlags,
+    /// Whether others than who mounted it may use it, where root did not.
+    pub allow_other: bool,
+    /// Whether the kernel may keep writes for a while.
+    pub write_back: bool,
+    /// How old a change may get before the timer syncs it.
+    pub sync_after: Duration,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self {
+            flags: MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME,
+            allow_other: false,
+            write_back: true,
+            sync_after: SYNC_AFTER,
+        }
+    }
+}
+
+impl Manner {
+    pub fn read_only(&self) -> bool {
+        self.flags.contains(MountFlags::RDONLY)
+    }
+
+    /// Whether each change is synced before it is answered; what is asked for names is done for all.
+    fn eager(&self) -> bool {
+        self.flags.intersects(MountFlags::SYNCHRONOUS | MountFlags::DIRSYNC)
+    }
 }
 
 /// What is needed to end a mount, from whichever thread comes to it.
@@ -70,7 +106,7 @@ impl Serving {
     pub fn start(mut fs: Fs<Chip>, to: Attach) -> Result<Self> {
         let (name, shown) = (to.name, to.name.display());
         let stat = fs.statfs().map_err(|error| anyhow!("{shown}: {error}"))?;
-        let (mounted, device) = match Mounted::new(to.mountpoint, name, to.read_only) {
+        let (mounted, device) = match Mounted::new(to.mountpoint, name, &to.manner) {
             Ok(mounted) => mounted,
             Err(error) => {
                 let (_, left) = fs.unmount(now_ns());
@@ -78,8 +114,8 @@ impl Serving {
                 return Err(error.context(to.mountpoint.display().to_string()));
             }
         };
-        let volume = Arc::new(Volume::new(fs, to.image, to.read_only));
-        let server = Server::new(Arc::clone(&volume), stat.chunk_bytes);
+        let volume = Arc::new(Volume::new(fs, to.image, &to.manner));
+        let server = Server::new(Arc::clone(&volume), stat.chunk_bytes, to.manner);
         let keeper = Keeper { name: name.to_path_buf(), volume, mounted: Arc::new(mounted) };
         match connect(server, &keeper.mounted, device) {
             Ok(session) => Ok(Self { session, keeper }),

@@ -17,6 +17,8 @@ use rustix::io::{Errno, FdFlags};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::net::{AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType};
 
+use super::Manner;
+
 /// The device every FUSE server talks through.
 pub const DEVICE: &str = "/dev/fuse";
 
@@ -31,18 +33,36 @@ pub struct Mounted {
     /// Its number in `/proc/self/mountinfo`.
     id: Option<u64>,
     by_helper: bool,
+    for_all: bool,
 }
+
+/// Flags of a mount, and the words by which `fusermount3` knows them, unset and set. What others do is up to the server.
+const FLAG_WORDS: [(MountFlags, &str, &str); 7] = [
+    (MountFlags::RDONLY, "rw", "ro"),
+    (MountFlags::NOSUID, "suid", "nosuid"),
+    (MountFlags::NODEV, "dev", "nodev"),
+    (MountFlags::NOEXEC, "exec", "noexec"),
+    (MountFlags::NOATIME, "atime", "noatime"),
+    (MountFlags::SYNCHRONOUS, "async", "sync"),
+    (MountFlags::DIRSYNC, "", "dirsync"),
+];
 
 impl Mounted {
     /// Mounts on `path` (absolute) what the returned descriptor will serve; `source` is shown as the device.
-    pub fn new(path: &Path, source: &Path, read_only: bool) -> Result<(Self, OwnedFd)> {
-        let (fd, by_helper) = match mount_directly(path, source, read_only) {
+    pub fn new(path: &Path, source: &Path, manner: &Manner) -> Result<(Self, OwnedFd)> {
+        let (fd, by_helper) = match mount_directly(path, source, manner.flags) {
             Ok(fd) => (fd, false),
-            Err(Errno::PERM | Errno::ACCESS) => (mount_by_helper(path, source, read_only)?, true),
+            Err(Errno::PERM | Errno::ACCESS) => (mount_by_helper(path, source, manner)?, true),
             Err(errno) => return Err(anyhow!("cannot mount here: {}", std::io::Error::from(errno))),
         };
         let id = mounts().into_iter().rev().find(|mount| mount.path == path).map(|mount| mount.id);
-        Ok((Self { path: path.to_path_buf(), id, by_helper }, fd))
+        let for_all = !by_helper || manner.allow_other;
+        Ok((Self { path: path.to_path_buf(), id, by_helper, for_all }, fd))
+    }
+
+    /// Whether others than who mounted it may use it.
+    pub fn for_all(&self) -> bool {
+        self.for_all
     }
 
     /// Whether `fusermount3` had to mount it, since the caller is not root.
@@ -117,7 +137,7 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     out
 }
 
-fn mount_directly(path: &Path, source: &Path, read_only: bool) -> Result<OwnedFd, Errno> {
+fn mount_directly(path: &Path, source: &Path, flags: MountFlags) -> Result<OwnedFd, Errno> {
     let device = open_device()?;
     let options = format!(
         "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
@@ -126,10 +146,6 @@ fn mount_directly(path: &Path, source: &Path, read_only: bool) -> Result<OwnedFd
         rustix::process::getgid().as_raw(),
     );
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
-    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
-    if read_only {
-        flags |= MountFlags::RDONLY;
-    }
     rustix::mount::mount(source, path, MOUNT_TYPE, flags, options.as_c_str())?;
     Ok(device.into())
 }
@@ -140,15 +156,17 @@ fn open_device() -> Result<File, Errno> {
 }
 
 /// Has `fusermount3` mount, and takes the descriptor it sends back over a socket.
-fn mount_by_helper(path: &Path, source: &Path, read_only: bool) -> Result<OwnedFd> {
+fn mount_by_helper(path: &Path, source: &Path, manner: &Manner) -> Result<OwnedFd> {
     // The helper's end is inherited, so it is made without close-on-exec.
     let (ours, theirs) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)?;
     rustix::io::fcntl_setfd(&ours, FdFlags::CLOEXEC)?;
     let name = String::from_utf8_lossy(source.as_os_str().as_bytes()).replace('\\', "\\\\").replace(',', "\\,");
-    let mode = if read_only { "ro" } else { "rw" };
+    let words = FLAG_WORDS.map(|(flag, unset, set)| if manner.flags.contains(flag) { set } else { unset });
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let (words, shared) = (words.join(","), if manner.allow_other { "allow_other," } else { "" });
     let output = Command::new(HELPER)
         .arg("-o")
-        .arg(format!("{mode},nosuid,nodev,default_permissions,subtype=flexfs,fsname={name}"))
+        .arg(format!("{words},{shared}default_permissions,subtype=flexfs,fsname={name}"))
         .arg("--")
         .arg(path)
         .env("_FUSE_COMMFD", theirs.as_raw_fd().to_string())

@@ -22,6 +22,9 @@ use fuser::{
     ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
+use rustix::mount::MountFlags;
+
+use super::Manner;
 use super::attr::{
     PERMISSIONS, SET_GID, file_type, from_request, is_privileged, time_to_set, to_kernel, unknown, without_privileges,
 };
@@ -46,11 +49,12 @@ thread_local! {
 pub struct Server {
     volume: Arc<Volume>,
     chunk_bytes: u32,
+    manner: Manner,
 }
 
 impl Server {
-    pub fn new(volume: Arc<Volume>, chunk_bytes: u32) -> Self {
-        Self { volume, chunk_bytes }
+    pub fn new(volume: Arc<Volume>, chunk_bytes: u32, manner: Manner) -> Self {
+        Self { volume, chunk_bytes, manner }
     }
 
     fn answer_entry(&self, reply: ReplyEntry, result: Result<Attr, Errno>) {
@@ -61,6 +65,11 @@ impl Server {
             }
             Err(errno) => reply.error(errno),
         }
+    }
+
+    /// A directory is being read.
+    fn listed(&self, fs: &mut Fs<Chip>, dir: Ino) -> Result<(), Error> {
+        if self.manner.flags.contains(MountFlags::NODIRATIME) { Ok(()) } else { fs.accessed(dir, now_ns()) }
     }
 
     fn answer_attr(&self, reply: ReplyAttr, result: Result<Attr, Errno>) {
@@ -134,7 +143,7 @@ fn new_node(fs: &mut Fs<Chip>, req: &Request, parent: Ino, mode: u32, rdev: u32)
 
 impl Filesystem for Server {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        negotiate(config);
+        negotiate(config, self.manner.write_back);
         Ok(())
     }
 
@@ -193,7 +202,8 @@ impl Filesystem for Server {
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.volume.read(|fs| fs.readlink(ino.0)) {
+        match self.volume.read(|fs| fs.readlink(ino.0).and_then(|target| fs.accessed(ino.0, now_ns()).map(|()| target)))
+        {
             Ok(target) => reply.data(&target),
             Err(errno) => reply.error(errno),
         }
@@ -316,7 +326,11 @@ impl Filesystem for Server {
                 buffer.resize(size as usize, 0);
             }
             let (room, _) = buffer.split_at_mut(size as usize);
-            match self.volume.read(|fs| read_fully(fs, ino.0, offset, room)) {
+            let read = self.volume.read(|fs| {
+                fs.accessed(ino.0, now_ns())?;
+                read_fully(fs, ino.0, offset, room)
+            });
+            match read {
                 Ok(count) => reply.data(room.get(..count).unwrap_or(room)),
                 Err(errno) => reply.error(errno),
             }
@@ -382,6 +396,7 @@ impl Filesystem for Server {
 
     fn readdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
         let result = self.volume.read(|fs| {
+            self.listed(fs, ino.0)?;
             list(fs, ino.0, offset, |_, entry| {
                 !reply.add(INodeNo(entry.ino), entry.next, file_type(entry.kind), entry.name())
             })
@@ -394,6 +409,7 @@ impl Filesystem for Server {
 
     fn readdirplus(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
         let result = self.volume.read(|fs| {
+            self.listed(fs, ino.0)?;
             list(fs, ino.0, offset, |fs, entry| {
                 let (attr, ttl) = match fs.getattr(entry.ino) {
                     Ok(attr) => (to_kernel(&attr, self.chunk_bytes), attr_ttl(&attr)),

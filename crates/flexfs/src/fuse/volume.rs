@@ -1,7 +1,7 @@
 //! The mounted file system as several threads share it: one lock, and what the lock must know of time.
 //!
 //! Every request, the timer and the unmount go through [`Volume`]. Invariants: whatever a request changed is
-//! synced at most [`SYNC_AFTER`] plus one tick later, even if nobody asks; background work is done only while
+//! synced at most `Manner::sync_after` plus one tick later, even if nobody asks; background work is done only while
 //! no request waits for the lock; after [`Volume::close`], or after a panic under the lock, every request gets
 //! `EIO` and nothing more reaches the chip.
 
@@ -14,7 +14,9 @@ use emulator::Chip;
 use flexfs_core::{Error, Fs};
 use fuser::Errno;
 
-/// How old a change may get before the timer syncs it.
+use super::Manner;
+
+/// How old a change may get before the timer syncs it, unless a mount says otherwise.
 pub const SYNC_AFTER: Duration = Duration::from_millis(500);
 
 /// Nanoseconds since 1970, as the core counts time.
@@ -42,13 +44,14 @@ pub struct Volume {
     waiting: AtomicUsize,
     /// The image once more, to sync it while the lock is free; `None` where there is none.
     image: Option<File>,
-    read_only: bool,
+    manner: Manner,
 }
 
 impl Volume {
     /// A volume whose syncs reach as far as `image`, if there is one.
-    pub fn new(fs: Fs<Chip>, image: Option<File>, read_only: bool) -> Self {
-        Self { open: Mutex::new(Some(Open { fs, dirty_since: None })), waiting: AtomicUsize::new(0), image, read_only }
+    pub fn new(fs: Fs<Chip>, image: Option<File>, manner: &Manner) -> Self {
+        let open = Mutex::new(Some(Open { fs, dirty_since: None }));
+        Self { open, waiting: AtomicUsize::new(0), image, manner: *manner }
     }
 
     /// Runs an operation that changes nothing a sync would have to cover.
@@ -56,13 +59,17 @@ impl Volume {
         self.locked(|open| op(&mut open.fs))
     }
 
-    /// Runs an operation whose effect a later sync must cover.
+    /// Runs an operation whose effect a later sync must cover, or one at once where the mount is synchronous.
     pub fn change<T>(&self, op: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>) -> Result<T, Errno> {
-        self.locked(|open| {
+        let result = self.locked(|open| {
             let result = op(&mut open.fs)?;
             open.dirty_since.get_or_insert_with(Instant::now);
             Ok(result)
-        })
+        })?;
+        if self.manner.eager() {
+            self.sync()?;
+        }
+        Ok(result)
     }
 
     /// Makes everything done so far durable: on the chip, and the chip on the disk under its image.
@@ -78,14 +85,14 @@ impl Volume {
     ///
     /// Says how long the timer may sleep; errors have been told on standard error.
     pub fn tick(&self, longest: Duration) -> Duration {
-        if self.read_only {
+        if self.manner.read_only() {
             return longest;
         }
         if self.waiting.load(Ordering::Acquire) > 0 {
             return longest.min(Duration::from_millis(1));
         }
         let next = self.locked(|open| {
-            if open.dirty_since.is_some_and(|since| since.elapsed() >= SYNC_AFTER) {
+            if open.dirty_since.is_some_and(|since| since.elapsed() >= self.manner.sync_after) {
                 sync(open)?;
             }
             open.fs.background(now_ns())

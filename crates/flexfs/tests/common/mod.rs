@@ -149,6 +149,13 @@ impl Mount {
         assert!(status.success(), "the server ended with {status}: {}", self.complaints());
     }
 
+    /// How often the server has read anything, which is how it gets each request.
+    pub fn server_reads(&self) -> u64 {
+        let counts = fs::read_to_string(format!("/proc/{}/io", self.server.id())).unwrap();
+        let reads = counts.lines().find_map(|line| line.strip_prefix("syscr: ")).unwrap();
+        reads.parse().unwrap()
+    }
+
     /// Sends the server a signal.
     pub fn signal(&self, signal: Signal) {
         rustix::process::kill_process(Pid::from_child(&self.server), signal).unwrap();

@@ -1,0 +1,157 @@
+//! What `flexfs mount` takes, and what mount(8) hands to a helper; both end in the same [`Settings`].
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::{Args, Parser};
+use emulator::Profile;
+use flexfs_core::Mode;
+use rustix::mount::MountFlags;
+
+use super::settings::Settings;
+use super::values::{Compress, cache, mode, profile, profile_help};
+use crate::size;
+
+/// The names under which the program is a helper of mount(8), for the types `fuse.flexfs` and `flexfs`.
+const HELPER_NAMES: [&str; 2] = ["mount.fuse.flexfs", "mount.flexfs"];
+
+/// Mount an image on a directory.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  flexfs mount --create 512MiB flash.img mnt   make both if they are missing; Ctrl-C unmounts
+  flexfs mount -b flash.img mnt                in the background; `umount mnt` ends it
+  flexfs mount --ro flash.img mnt              look, change nothing
+  flexfs mount --mode mlc-only flash.img mnt   never use the fast SLC mode for large writes
+  flexfs mount -o relatime,commit=5,compress=lz4 flash.img mnt
+
+Modes: baseline writes to SLC blocks and moves data to native ones when free blocks run out; slc-only never
+uses native blocks: the same speed to the end, and a part of the capacity; mlc-only writes natively, but for
+small synced writes.
+
+Options after -o, of which the later wins:
+  ro, rw, create=, profile=, mode=, compress=, cache=   as the flags above
+  noatime, relatime     whether reading leaves a time (noatime unless said); nodiratime: not on directories
+  commit=SECONDS        how old a change may get before it reaches flash (0.5)
+  writethrough          writes reach the file system at once, not by way of the kernel's cache
+  sync, dirsync         every change is durable when its call returns
+  nosync_image          an fsync reaches the chip, but does not wait for the disk under its image
+  allow_other           others than who mounted it may use it; they may in any case where root did
+  suid, dev, noexec     as of any mount (nosuid and nodev unless said)
+
+To mount from /etc/fstab, or with `mount -t fuse.flexfs flash.img mnt`, let /sbin/mount.fuse.flexfs be a link to
+this program.
+
+SIGINT, SIGTERM and `umount` all end it cleanly. Whatever an fsync returned for survives even kill -9.
+Exit status 0: mounted (-b) or unmounted cleanly; 1: neither.")]
+pub struct Mount {
+    /// The image file
+    pub image: PathBuf,
+    /// The directory to mount it on
+    pub mountpoint: PathBuf,
+    /// Make a chip of this size and the mount point, where they do not exist
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "ro")]
+    create: Option<u64>,
+    /// With --create, the kind of chip: a built-in profile, or a file that describes one
+    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile, help = profile_help())]
+    profile: Profile,
+    /// Which cells data is written to
+    #[arg(long, default_value = "baseline", value_parser = mode())]
+    mode: Mode,
+    /// Mount read-only: the image's bytes stay as they are
+    #[arg(long)]
+    ro: bool,
+    /// Return once it is mounted, and serve in the background
+    #[arg(short, long)]
+    pub background: bool,
+    /// Compress data on its way to flash
+    #[arg(long, value_enum, default_value_t = Compress::None)]
+    compress: Compress,
+    /// Bound on the file system's caches
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = cache)]
+    cache: usize,
+    /// Options as of mount(8), see below
+    #[arg(short, value_name = "OPTION,...", value_delimiter = ',', value_parser = Settings::check)]
+    options: Vec<String>,
+}
+
+impl Mount {
+    /// Flags and options together; an option is later than any flag.
+    pub fn settings(&self) -> Result<Settings> {
+        let mut settings = Settings {
+            create: self.create,
+            profile: self.profile.clone(),
+            mode: self.mode,
+            compress: self.compress,
+            cache_bytes: self.cache,
+            ..Settings::default()
+        };
+        settings.manner.flags.set(MountFlags::RDONLY, self.ro);
+        apply(&mut settings, &self.options, false)?;
+        Ok(settings)
+    }
+}
+
+/// Mount an image in the background, as mount(8) asks a helper to.
+#[derive(Parser)]
+#[command(name = "mount.fuse.flexfs", version)]
+#[command(after_help = "\
+Examples:
+  mount -t fuse.flexfs -o relatime /srv/flash.img /mnt
+  /etc/fstab:  /srv/flash.img  /mnt  fuse.flexfs  noauto,user,commit=5  0 0
+
+`flexfs mount --help` tells of the options. Exit status 0: mounted; 1: wrong usage; 32: not mounted.")]
+pub struct Helper {
+    /// The image file
+    pub image: PathBuf,
+    /// The directory to mount it on
+    pub mountpoint: PathBuf,
+    /// Pass over options that are not known
+    #[arg(short)]
+    sloppy: bool,
+    /// Do everything but mount
+    #[arg(short)]
+    pub fake: bool,
+    /// Accepted: there is no table to keep
+    #[arg(short)]
+    no_table: bool,
+    /// Say what is mounted
+    #[arg(short)]
+    pub verbose: bool,
+    /// Options, see `flexfs mount --help`
+    #[arg(short, value_name = "OPTION,...", value_delimiter = ',')]
+    options: Vec<String>,
+    /// The type asked for
+    #[arg(short = 't', value_name = "TYPE")]
+    kind: Option<String>,
+}
+
+impl Helper {
+    /// Whether a program of this name is the helper.
+    pub fn is_named(program: &OsStr) -> bool {
+        let name = Path::new(program).file_name();
+        HELPER_NAMES.iter().any(|helper| name == Some(OsStr::new(helper)))
+    }
+
+    pub fn settings(&self) -> Result<Settings> {
+        let mut settings = Settings::default();
+        apply(&mut settings, &self.options, self.sloppy)?;
+        Ok(settings)
+    }
+}
+
+fn apply(settings: &mut Settings, options: &[String], sloppy: bool) -> Result<()> {
+    for option in options {
+        if sloppy && !Settings::is_known(option) {
+            continue;
+        }
+        if let Err(why) = settings.apply(option) {
+            bail!("-o {option}: {why}");
+        }
+    }
+    if settings.create.is_some() && settings.manner.read_only() {
+        bail!("what is made has to be written to; leave out ro, or create");
+    }
+    Ok(())
+}

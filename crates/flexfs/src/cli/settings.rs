@@ -1,0 +1,208 @@
+//! How a volume is to be mounted, and the words that say so after `-o`.
+//!
+//! Invariants: a word means the same whoever passes it; those that mount(8) and fstab(5) use among themselves are taken
+//! and mean nothing; any other is an error that names it and those there are.
+
+use std::time::Duration;
+
+use emulator::Profile;
+use flexfs_core::{Atime, Mode};
+use rustix::mount::MountFlags;
+
+use super::values::{Compress, cache, profile};
+use crate::fuse::Manner;
+use crate::size;
+
+/// Everything that can be chosen about a mount.
+#[derive(Clone)]
+pub struct Settings {
+    /// The size of the chip to make if there is no image.
+    pub create: Option<u64>,
+    pub profile: Profile,
+    pub mode: Mode,
+    pub compress: Compress,
+    pub cache_bytes: usize,
+    pub atime: Atime,
+    /// How old a change may get; `None` leaves it to the file system.
+    pub commit: Option<Duration>,
+    /// Whether a sync of the file system waits for the disk under the image.
+    pub sync_image: bool,
+    pub manner: Manner,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            create: None,
+            profile: Profile::default(),
+            mode: Mode::default(),
+            compress: Compress::None,
+            cache_bytes: flexfs_core::MountOptions::default().cache_bytes,
+            atime: Atime::None,
+            commit: None,
+            sync_image: true,
+            manner: Manner::default(),
+        }
+    }
+}
+
+/// What a word does; it gets what stands behind its `=`.
+type Act = fn(&mut Settings, &str) -> Result<(), String>;
+
+/// The words that do something; those that end in `=` take a value.
+const WORDS: [(&str, Act); 29] = [
+    ("ro", |settings, _| flag(settings, MountFlags::RDONLY, true)),
+    ("rw", |settings, _| flag(settings, MountFlags::RDONLY, false)),
+    ("noatime", |settings, _| atime(settings, Atime::None)),
+    ("relatime", |settings, _| atime(settings, Atime::Relative)),
+    // The most that is kept of every read.
+    ("atime", |settings, _| atime(settings, Atime::Relative)),
+    ("strictatime", |settings, _| atime(settings, Atime::Relative)),
+    ("diratime", |settings, _| flag(settings, MountFlags::NODIRATIME, false)),
+    ("nodiratime", |settings, _| flag(settings, MountFlags::NODIRATIME, true)),
+    ("commit=", |settings, value| set(&mut settings.commit, Some(seconds(value)?))),
+    ("compress=", |settings, value| set(&mut settings.compress, clap::ValueEnum::from_str(value, false)?)),
+    ("mode=", |settings, value| set(&mut settings.mode, mode(value)?)),
+    ("cache=", |settings, value| set(&mut settings.cache_bytes, cache(value)?)),
+    ("create=", |settings, value| set(&mut settings.create, Some(size::parse(value)?))),
+    ("profile=", |settings, value| set(&mut settings.profile, profile(value)?)),
+    ("writethrough", |settings, _| set(&mut settings.manner.write_back, false)),
+    ("nowritethrough", |settings, _| set(&mut settings.manner.write_back, true)),
+    ("sync_image", |settings, _| set(&mut settings.sync_image, true)),
+    ("nosync_image", |settings, _| set(&mut settings.sync_image, false)),
+    ("sync", |settings, _| flag(settings, MountFlags::SYNCHRONOUS, true)),
+    ("async", |settings, _| flag(settings, MountFlags::SYNCHRONOUS, false)),
+    ("dirsync", |settings, _| flag(settings, MountFlags::DIRSYNC, true)),
+    ("exec", |settings, _| flag(settings, MountFlags::NOEXEC, false)),
+    ("noexec", |settings, _| flag(settings, MountFlags::NOEXEC, true)),
+    ("suid", |settings, _| flag(settings, MountFlags::NOSUID, false)),
+    ("nosuid", |settings, _| flag(settings, MountFlags::NOSUID, true)),
+    ("dev", |settings, _| flag(settings, MountFlags::NODEV, false)),
+    ("nodev", |settings, _| flag(settings, MountFlags::NODEV, true)),
+    ("allow_other", |settings, _| set(&mut settings.manner.allow_other, true)),
+    ("default_permissions", |_, _| Ok(())),
+];
+
+/// Words of mount(8) and fstab(5) that are not meant for a file system.
+const NOT_FOR_US: [&str; 15] = [
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+    "nouser",
+    "users",
+    "nousers",
+    "owner",
+    "group",
+    "_netdev",
+    "nofail",
+    // What is kept of reads is always written late.
+    "lazytime",
+    "nolazytime",
+    "norelatime",
+    "nostrictatime",
+];
+
+/// The same, with anything behind them.
+const NOT_FOR_US_FROM: [&str; 4] = ["x-", "X-", "comment=", "user="];
+
+impl Settings {
+    /// Does what a word says.
+    pub fn apply(&mut self, word: &str) -> Result<(), String> {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (format!("{name}="), value),
+            None => (word.to_owned(), ""),
+        };
+        match WORDS.iter().find(|(known, _)| *known == name) {
+            Some((_, act)) => act(self, value),
+            None if Self::is_known(word) => Ok(()),
+            None => Err(format!("there is no option \"{word}\", but {}", known())),
+        }
+    }
+
+    /// Whether there is such a word, whatever its value is worth.
+    pub fn is_known(word: &str) -> bool {
+        let name = word.split_inclusive('=').next().unwrap_or(word);
+        word.is_empty()
+            || WORDS.iter().any(|(known, _)| *known == name)
+            || NOT_FOR_US.contains(&word)
+            || NOT_FOR_US_FROM.iter().any(|start| word.starts_with(start))
+    }
+
+    /// A word that can be applied.
+    pub fn check(word: &str) -> Result<String, String> {
+        Self::default().apply(word).map(|()| word.to_owned())
+    }
+}
+
+fn known() -> String {
+    WORDS.map(|(name, _)| name).join(", ")
+}
+
+fn set<T>(place: &mut T, value: T) -> Result<(), String> {
+    *place = value;
+    Ok(())
+}
+
+fn flag(settings: &mut Settings, flag: MountFlags, on: bool) -> Result<(), String> {
+    settings.manner.flags.set(flag, on);
+    Ok(())
+}
+
+fn atime(settings: &mut Settings, atime: Atime) -> Result<(), String> {
+    settings.atime = atime;
+    settings.manner.flags.set(MountFlags::NOATIME, atime == Atime::None);
+    Ok(())
+}
+
+fn mode(value: &str) -> Result<Mode, String> {
+    let names = [Mode::Baseline, Mode::SlcOnly, Mode::NativeOnly].map(Mode::name).join(", ");
+    Mode::from_name(value).ok_or_else(|| format!("no mode is called \"{value}\": there are {names}"))
+}
+
+fn seconds(value: &str) -> Result<Duration, String> {
+    let seconds = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let seconds = seconds.filter(|seconds| !seconds.is_zero() && i64::try_from(seconds.as_nanos()).is_ok());
+    seconds.ok_or_else(|| format!("\"{value}\" is no time to wait: write seconds above 0, like 5"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(words: &[&str]) -> Settings {
+        let mut settings = Settings::default();
+        words.iter().for_each(|word| settings.apply(word).unwrap());
+        settings
+    }
+
+    #[test]
+    fn the_later_word_wins() {
+        assert!(after(&["rw", "ro"]).manner.read_only() && !after(&["ro", "rw"]).manner.read_only());
+        assert_eq!(after(&["relatime", "noatime"]).atime, Atime::None);
+        assert!(after(&["sync_image", "nosync_image", "sync_image"]).sync_image);
+        assert!(!after(&["nodev", "dev"]).manner.flags.contains(MountFlags::NODEV));
+    }
+
+    #[test]
+    fn values_are_read_as_the_flags_read_them() {
+        let settings = after(&["commit=2.5", "cache=1MiB", "compress=lz4", "mode=slc-only", "create=64MiB"]);
+        assert_eq!(settings.commit, Some(Duration::from_millis(2500)));
+        assert_eq!((settings.cache_bytes, settings.create), (1 << 20, Some(64 << 20)));
+        assert!(settings.compress == Compress::Lz4 && settings.mode == Mode::SlcOnly);
+        for wrong in ["commit=0", "commit=-1", "commit=soon", "commit=1e300", "cache=1", "compress=zip", "mode=x"] {
+            assert!(Settings::check(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn words_for_others_mean_nothing_and_unknown_ones_are_named_with_those_there_are() {
+        for word in ["", "defaults", "user=ann", "x-systemd.automount", "_netdev", "comment=my chip", "nofail"] {
+            assert!(Settings::check(word).is_ok(), "{word}");
+        }
+        for word in ["speed", "speed=9", "ro=1", "commit", "nosync"] {
+            let why = Settings::check(word).unwrap_err();
+            assert!(why.contains(word) && why.contains("relatime") && why.contains("commit="), "{why}");
+        }
+    }
+}
