@@ -43,6 +43,9 @@ pub fn negotiate(config: &mut KernelConfig, write_back: bool) {
         InitFlags::FUSE_READDIRPLUS_AUTO,
         InitFlags::FUSE_PARALLEL_DIROPS,
         InitFlags::FUSE_CACHE_SYMLINKS,
+        // Lists are kept and followed, and a default one overrides the umask.
+        InitFlags::FUSE_POSIX_ACL,
+        InitFlags::FUSE_DONT_MASK,
         // Without it the kernel asks for an extended attribute at every single write.
         InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     ];

@@ -4,9 +4,12 @@
 //! (a signal makes it, or an `umount` from outside), then the volume is unmounted: synced, and marked clean.
 //! Invariant: the program ends well only if that last step did.
 
+mod acl;
 pub mod attr;
 pub mod connection;
+mod data;
 mod directory;
+mod make;
 pub mod mountpoint;
 mod server;
 pub mod volume;
@@ -116,9 +119,13 @@ impl Serving {
         };
         let volume = Arc::new(Volume::new(fs, to.image, &to.manner));
         let server = Server::new(Arc::clone(&volume), stat.chunk_bytes, to.manner);
+        let writers = server.writers();
         let keeper = Keeper { name: name.to_path_buf(), volume, mounted: Arc::new(mounted) };
         match connect(server, &keeper.mounted, device) {
-            Ok(session) => Ok(Self { session, keeper }),
+            Ok(session) => {
+                writers.connect(session.notifier());
+                Ok(Self { session, keeper })
+            }
             Err(error) => {
                 keeper.let_go();
                 keeper.close()?;

@@ -1,12 +1,10 @@
 //! The kernel's requests, each answered by one operation of the core.
 //!
 //! A node of the kernel is an inode number of the core, and an open file has no state of its own beyond the
-//! core's count of open handles. The kernel checks permissions, applies the umask, keeps locks and caches names,
-//! attributes and pages for as long as it likes: nobody else changes the volume under it. What it leaves to a
-//! file system, and is done here: the group of what is made in a set-group-id directory, and the end of
-//! set-user-id and set-group-id when a file is written to or changes hands.
+//! core's count of open handles. The kernel checks permissions, keeps locks and caches names, attributes and pages
+//! for as long as it likes: nobody else changes the volume under it. What it leaves to a file system is done in
+//! `make` (who owns what is made, access control lists, the end of set-user-id and set-group-id) and `data`.
 
-use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -15,46 +13,42 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use emulator::Chip;
-use flexfs_core::{Attr, Error, Fs, Ino, NAME_MAX_BYTES, NewNode, RenameMode, SetAttr, kind};
+use flexfs_core::{Attr, Error, Fs, Ino, NAME_MAX_BYTES, RenameMode, SetAttr, kind};
 use fuser::{
-    AccessFlags, BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, KernelConfig, LockOwner, OpenFlags,
-    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, KernelConfig,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-
 use rustix::mount::MountFlags;
 
 use super::Manner;
-use super::attr::{
-    PERMISSIONS, SET_GID, file_type, from_request, is_privileged, time_to_set, to_kernel, unknown, without_privileges,
-};
+use super::attr::{PERMISSIONS, file_type, from_request, is_privileged, time_to_set, to_kernel, unknown};
 use super::connection::{LONG, NO_HANDLE, ONLY, negotiate};
+use super::data::{self, Writers};
 use super::directory::list;
+use super::make::{self, Making};
 use super::volume::{Volume, now_ns};
-
-/// `fallocate(2)` flags.
-const KEEP_SIZE: i32 = 1;
-const PUNCH_HOLE: i32 = 2;
 
 /// `setxattr(2)` flags.
 const XATTR_CREATE: i32 = 1;
 const XATTR_REPLACE: i32 = 2;
-
-thread_local! {
-    /// Where a server thread reads file data into before it hands them to the kernel.
-    static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
 
 /// The server of one mounted volume.
 pub struct Server {
     volume: Arc<Volume>,
     chunk_bytes: u32,
     manner: Manner,
+    writers: Arc<Writers>,
 }
 
 impl Server {
     pub fn new(volume: Arc<Volume>, chunk_bytes: u32, manner: Manner) -> Self {
-        Self { volume, chunk_bytes, manner }
+        Self { volume, chunk_bytes, manner, writers: Arc::default() }
+    }
+
+    /// The files that are open for writing.
+    pub fn writers(&self) -> Arc<Writers> {
+        Arc::clone(&self.writers)
     }
 
     fn answer_entry(&self, reply: ReplyEntry, result: Result<Attr, Errno>) {
@@ -85,32 +79,6 @@ fn attr_ttl(attr: &Attr) -> Duration {
     if is_privileged(attr.mode) { Duration::ZERO } else { LONG }
 }
 
-/// Takes the privileges from a file whose contents or owner somebody unprivileged changes.
-fn drop_privileges(fs: &mut Fs<Chip>, ino: Ino) -> Result<(), Error> {
-    if let Some(mode) = without_privileges(fs.getattr(ino)?.mode) {
-        fs.setattr(ino, SetAttr { mode: Some(mode), ..SetAttr::default() }, now_ns())?;
-    }
-    Ok(())
-}
-
-/// Reads up to the end of the file or of `room`. The kernel takes a short answer for a hole and shows zeros, so an
-/// error behind the first bytes must not end as one.
-fn read_fully(fs: &mut Fs<Chip>, ino: Ino, offset: u64, room: &mut [u8]) -> Result<usize, Error> {
-    let mut done = 0;
-    while let Some(rest) = room.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match fs.read(ino, offset + done as u64, rest)? {
-            0 => break,
-            count => done += count,
-        }
-    }
-    Ok(done)
-}
-
-/// Whether the caller keeps a file's privileges when it changes its contents.
-fn is_root(req: &Request) -> bool {
-    req.uid() == 0
-}
-
 fn answer_empty(reply: ReplyEmpty, result: Result<(), Errno>) {
     match result {
         Ok(()) => reply.ok(),
@@ -126,19 +94,6 @@ fn answer_xattr(reply: ReplyXattr, size: u32, result: Result<Vec<u8>, Errno>) {
         Ok(bytes) => reply.data(&bytes),
         Err(errno) => reply.error(errno),
     }
-}
-
-/// Who and what a new inode in `parent` is: made by the caller, of the group of a set-group-id directory.
-fn new_node(fs: &mut Fs<Chip>, req: &Request, parent: Ino, mode: u32, rdev: u32) -> Result<NewNode, Error> {
-    let dir = fs.getattr(parent)?;
-    let mut node = NewNode { mode, uid: req.uid(), gid: req.gid(), rdev };
-    if dir.mode & SET_GID != 0 {
-        node.gid = dir.gid;
-        if mode & kind::MASK == kind::DIR {
-            node.mode |= SET_GID;
-        }
-    }
-    Ok(node)
 }
 
 impl Filesystem for Server {
@@ -189,15 +144,7 @@ impl Filesystem for Server {
             mtime_ns: mtime.map(time_to_set),
             ctime_ns: ctime.map(from_request),
         };
-        let owner_changes = uid.is_some() || gid.is_some();
-        let drops = mode.is_none() && (owner_changes || size.is_some() && !is_root(req));
-        let result = self.volume.change(|fs| {
-            let mut changes = changes;
-            if drops {
-                changes.mode = without_privileges(fs.getattr(ino.0)?.mode);
-            }
-            fs.setattr(ino.0, changes, now_ns())
-        });
+        let result = self.volume.change(|fs| make::change(fs, req, ino.0, changes));
         self.answer_attr(reply, result);
     }
 
@@ -209,28 +156,15 @@ impl Filesystem for Server {
         }
     }
 
-    fn mknod(
-        &self,
-        req: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        _umask: u32,
-        rdev: u32,
-        reply: ReplyEntry,
-    ) {
-        let result = self.volume.change(|fs| {
-            let node = new_node(fs, req, parent.0, mode, rdev)?;
-            fs.create(parent.0, name.as_bytes(), node, now_ns())
-        });
+    fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
+        let place = (parent.0, name.as_bytes());
+        let result = self.volume.change(|fs| make::create(fs, req, place, (mode, umask), rdev));
         self.answer_entry(reply, result);
     }
 
-    fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
-        let result = self.volume.change(|fs| {
-            let node = new_node(fs, req, parent.0, kind::DIR | mode & PERMISSIONS, 0)?;
-            fs.create(parent.0, name.as_bytes(), node, now_ns())
-        });
+    fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        let (place, mode) = ((parent.0, name.as_bytes()), kind::DIR | mode & PERMISSIONS);
+        let result = self.volume.change(|fs| make::create(fs, req, place, (mode, umask), 0));
         self.answer_entry(reply, result);
     }
 
@@ -244,7 +178,7 @@ impl Filesystem for Server {
 
     fn symlink(&self, req: &Request, parent: INodeNo, link_name: &OsStr, target: &Path, reply: ReplyEntry) {
         let result = self.volume.change(|fs| {
-            let node = new_node(fs, req, parent.0, kind::SYMLINK, 0)?;
+            let Making { node, .. } = Making::new(fs, req, parent.0, kind::SYMLINK, 0, 0)?;
             let target = target.as_os_str().as_bytes();
             fs.symlink(parent.0, link_name.as_bytes(), target, node.uid, node.gid, now_ns())
         });
@@ -278,9 +212,12 @@ impl Filesystem for Server {
         self.answer_entry(reply, result);
     }
 
-    fn open(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.volume.read(|fs| fs.open(ino.0)) {
-            Ok(()) => reply.opened(NO_HANDLE, FopenFlags::FOPEN_KEEP_CACHE),
+            Ok(()) => {
+                self.writers.opened(ino.0, flags);
+                reply.opened(NO_HANDLE, FopenFlags::FOPEN_KEEP_CACHE);
+            }
             Err(errno) => reply.error(errno),
         }
     }
@@ -291,18 +228,19 @@ impl Filesystem for Server {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
-        _flags: i32,
+        umask: u32,
+        flags: i32,
         reply: ReplyCreate,
     ) {
+        let (place, mode) = ((parent.0, name.as_bytes()), kind::FILE | mode & PERMISSIONS);
         let result = self.volume.change(|fs| {
-            let node = new_node(fs, req, parent.0, kind::FILE | mode & PERMISSIONS, 0)?;
-            let attr = fs.create(parent.0, name.as_bytes(), node, now_ns())?;
+            let attr = make::create(fs, req, place, (mode, umask), 0)?;
             fs.open(attr.ino)?;
             Ok(attr)
         });
         match result {
             Ok(attr) => {
+                self.writers.opened(attr.ino, OpenFlags(flags));
                 let kernel = to_kernel(&attr, self.chunk_bytes);
                 reply.created(&attr_ttl(&attr), &kernel, ONLY, NO_HANDLE, FopenFlags::FOPEN_KEEP_CACHE);
             }
@@ -321,20 +259,7 @@ impl Filesystem for Server {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        READ_BUFFER.with_borrow_mut(|buffer| {
-            if buffer.len() < size as usize {
-                buffer.resize(size as usize, 0);
-            }
-            let (room, _) = buffer.split_at_mut(size as usize);
-            let read = self.volume.read(|fs| {
-                fs.accessed(ino.0, now_ns())?;
-                read_fully(fs, ino.0, offset, room)
-            });
-            match read {
-                Ok(count) => reply.data(room.get(..count).unwrap_or(room)),
-                Err(errno) => reply.error(errno),
-            }
-        });
+        data::read(&self.volume, ino.0, offset, size, reply);
     }
 
     fn write(
@@ -349,18 +274,8 @@ impl Filesystem for Server {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let result = self.volume.change(|fs| {
-            if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
-                drop_privileges(fs, ino.0)?;
-            }
-            fs.write(ino.0, offset, data, now_ns())
-        });
-        match result {
-            // From its page cache the kernel does not look at a short count: only an error reaches the caller.
-            Ok(count) if count < data.len() && write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) => {
-                reply.error(Errno::ENOSPC);
-            }
-            Ok(count) => reply.written(u32::try_from(count).unwrap_or(u32::MAX)),
+        match data::write(&self.volume, ino.0, offset, data, write_flags) {
+            Ok(count) => reply.written(count),
             Err(errno) => reply.error(errno),
         }
     }
@@ -375,11 +290,12 @@ impl Filesystem for Server {
         _req: &Request,
         ino: INodeNo,
         _fh: FileHandle,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        self.writers.released(ino.0, flags);
         answer_empty(reply, self.volume.change(|fs| fs.release(ino.0, now_ns())));
     }
 
@@ -448,7 +364,7 @@ impl Filesystem for Server {
 
     fn setxattr(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -456,8 +372,9 @@ impl Filesystem for Server {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        let (create, replace) = (flags & XATTR_CREATE != 0, flags & XATTR_REPLACE != 0);
-        let result = self.volume.change(|fs| fs.setxattr(ino.0, name.as_bytes(), value, create, replace, now_ns()));
+        let how = (flags & XATTR_CREATE != 0, flags & XATTR_REPLACE != 0);
+        let attribute = (name.as_bytes(), value);
+        let result = self.volume.change(|fs| make::set_attribute(fs, req, ino.0, attribute, how));
         answer_empty(reply, result);
     }
 
@@ -496,15 +413,34 @@ impl Filesystem for Server {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        if mode != PUNCH_HOLE | KEEP_SIZE {
+        if !data::can_allocate(mode) {
             return reply.error(Errno::EOPNOTSUPP);
         }
-        let result = self.volume.change(|fs| {
-            if !is_root(req) {
-                drop_privileges(fs, ino.0)?;
-            }
-            fs.punch(ino.0, offset, length, now_ns())
-        });
-        answer_empty(reply, result);
+        let range = (offset, length);
+        answer_empty(reply, self.volume.change(|fs| data::allocate(fs, req, ino.0, range, mode)));
+    }
+
+    fn lseek(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        data::seek(&self.volume, &self.writers, ino.0, (offset, whence), reply);
+    }
+
+    fn copy_file_range(
+        &self,
+        req: &Request,
+        ino_in: INodeNo,
+        _fh_in: FileHandle,
+        offset_in: u64,
+        ino_out: INodeNo,
+        _fh_out: FileHandle,
+        offset_out: u64,
+        len: u64,
+        _flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let (from, to) = ((ino_in.0, offset_in), (ino_out.0, offset_out));
+        match self.volume.change(|fs| data::copy(fs, req, from, to, len)) {
+            Ok(count) => reply.written(count),
+            Err(errno) => reply.error(errno),
+        }
     }
 }

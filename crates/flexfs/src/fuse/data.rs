@@ -1,0 +1,178 @@
+//! File data: reading, writing, and what of a file takes space.
+//!
+//! With its writeback cache the kernel knows of bytes that the server has not seen. Invariants: where data is looked for,
+//! the kernel has handed them over before; what is read was checked before it is answered.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use emulator::Chip;
+use flexfs_core::{Error, Fs, Ino};
+use fuser::{Errno, INodeNo, Notifier, OpenAccMode, OpenFlags, ReplyData, ReplyLseek, Request, WriteFlags};
+
+use super::make::{drop_privileges, is_root};
+use super::volume::{Volume, now_ns};
+
+/// `fallocate(2)` flags.
+const KEEP_SIZE: i32 = 1;
+const PUNCH_HOLE: i32 = 2;
+const ZERO_RANGE: i32 = 16;
+
+/// `lseek(2)` ways.
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
+
+/// The most that is copied for one request, so that nobody else waits for long.
+const COPY_BYTES: u64 = 8 << 20;
+
+thread_local! {
+    /// Where a server thread reads file data into before it hands them to the kernel.
+    static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The files that are open for writing: of these the kernel may hold back bytes.
+#[derive(Default)]
+pub struct Writers {
+    open: Mutex<HashMap<Ino, u32>>,
+    notifier: OnceLock<Notifier>,
+}
+
+impl Writers {
+    /// What the kernel is told through; known once it is connected.
+    pub fn connect(&self, notifier: Notifier) {
+        // There is one connection, so this is called once.
+        let _ = self.notifier.set(notifier);
+    }
+
+    /// Counts a handle in.
+    pub fn opened(&self, ino: Ino, flags: OpenFlags) {
+        if flags.acc_mode() != OpenAccMode::O_RDONLY {
+            *self.counts().entry(ino).or_default() += 1;
+        }
+    }
+
+    /// Counts a handle out.
+    pub fn released(&self, ino: Ino, flags: OpenFlags) {
+        if flags.acc_mode() != OpenAccMode::O_RDONLY {
+            let mut counts = self.counts();
+            if let Some(count) = counts.get_mut(&ino) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(&ino);
+                }
+            }
+        }
+    }
+
+    fn has(&self, ino: Ino) -> bool {
+        self.counts().contains_key(&ino)
+    }
+
+    fn counts(&self) -> std::sync::MutexGuard<'_, HashMap<Ino, u32>> {
+        // A count is changed in one step: whoever panicked left it whole.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the kernel hand over what it holds back of a file. Needs another thread to serve.
+    fn fetch(&self, ino: Ino) -> Result<(), Errno> {
+        match self.notifier.get() {
+            // Taking its pages from it makes it write them first. It has none of a file it does not know.
+            Some(notifier) => match notifier.inval_inode(INodeNo(ino), 0, 0) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Errno::from(error)),
+                _ => Ok(()),
+            },
+            None => Err(Errno::EIO),
+        }
+    }
+}
+
+/// Reads and answers. Most of the check is made while others may use the volume.
+pub fn read(volume: &Volume, ino: Ino, offset: u64, size: u32, reply: ReplyData) {
+    READ_BUFFER.with_borrow_mut(|buffer| {
+        if buffer.len() < size as usize {
+            buffer.resize(size as usize, 0);
+        }
+        let (room, _) = buffer.split_at_mut(size as usize);
+        let read = volume.read(|fs| {
+            fs.accessed(ino, now_ns())?;
+            fs.read_unchecked(ino, offset, room)
+        });
+        let count = match read {
+            Ok((count, unchecked)) if unchecked.check(room) => Ok(count),
+            // The kernel takes a short answer for a hole, so an error anywhere is one of the whole.
+            Ok(_) => volume.read(|fs| fs.read(ino, offset, room)),
+            Err(errno) => Err(errno),
+        };
+        match count {
+            Ok(count) => reply.data(room.get(..count).unwrap_or(room)),
+            Err(errno) => reply.error(errno),
+        }
+    });
+}
+
+/// Writes; how many bytes.
+pub fn write(volume: &Volume, ino: Ino, offset: u64, data: &[u8], flags: WriteFlags) -> Result<u32, Errno> {
+    let count = volume.change(|fs| {
+        if flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+            drop_privileges(fs, ino)?;
+        }
+        fs.write(ino, offset, data, now_ns())
+    })?;
+    // From its page cache the kernel does not look at a short count: only an error reaches the caller.
+    if count < data.len() && flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+        return Err(Errno::ENOSPC);
+    }
+    Ok(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// `fallocate(2)`: reserves space, makes holes or zeros.
+pub fn allocate(fs: &mut Fs<Chip>, req: &Request, ino: Ino, (offset, len): (u64, u64), mode: i32) -> Result<(), Error> {
+    if !is_root(req) {
+        drop_privileges(fs, ino)?;
+    }
+    let keep_size = mode & KEEP_SIZE != 0;
+    match mode & !KEEP_SIZE {
+        PUNCH_HOLE => fs.punch(ino, offset, len, now_ns()),
+        ZERO_RANGE => fs.zero_range(ino, offset, len, keep_size, now_ns()),
+        _ => fs.allocate(ino, offset, len, keep_size, now_ns()),
+    }
+}
+
+/// Whether `allocate` knows what `mode` asks for.
+pub fn can_allocate(mode: i32) -> bool {
+    matches!(mode, 0 | KEEP_SIZE | ZERO_RANGE) || mode == PUNCH_HOLE | KEEP_SIZE || mode == ZERO_RANGE | KEEP_SIZE
+}
+
+/// Finds the next data or hole, and answers: from another thread where the kernel must hand over bytes first.
+pub fn seek(
+    volume: &std::sync::Arc<Volume>,
+    writers: &std::sync::Arc<Writers>,
+    ino: Ino,
+    at: (i64, i32),
+    reply: ReplyLseek,
+) {
+    let (offset, whence) = at;
+    let (Ok(offset), SEEK_DATA | SEEK_HOLE) = (u64::try_from(offset), whence) else {
+        return reply.error(if offset < 0 { Errno::ENXIO } else { Errno::EINVAL });
+    };
+    let find = move |volume: &Volume| volume.read(|fs| fs.seek(ino, offset, whence == SEEK_HOLE));
+    let answer = |reply: ReplyLseek, found: Result<u64, Errno>| match found {
+        Ok(offset) => reply.offset(i64::try_from(offset).unwrap_or(i64::MAX)),
+        Err(errno) => reply.error(errno),
+    };
+    if !writers.has(ino) {
+        return answer(reply, find(volume));
+    }
+    let (volume, writers) = (std::sync::Arc::clone(volume), std::sync::Arc::clone(writers));
+    std::thread::spawn(move || answer(reply, writers.fetch(ino).and_then(|()| find(&volume))));
+}
+
+/// Copies within the volume; how many bytes, perhaps fewer than asked for.
+pub fn copy(fs: &mut Fs<Chip>, req: &Request, from: (Ino, u64), to: (Ino, u64), len: u64) -> Result<u32, Error> {
+    if !is_root(req) {
+        drop_privileges(fs, to.0)?;
+    }
+    let count = fs.copy_range(from, to, len.min(COPY_BYTES), now_ns())?;
+    Ok(u32::try_from(count).unwrap_or(u32::MAX))
+}
