@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Command::Mount(args) => cmd::mount::run(args),
         Command::Info(args) => cmd::info::run(args),
         Command::Fsck(args) => cmd::fsck::run(args),
+        Command::Dump(args) => cmd::dump::run(args),
         Command::Ls(args) => cmd::ls::run(args),
         Command::Get(args) => cmd::get::run(args),
         Command::Put(args) => cmd::put::run(args),

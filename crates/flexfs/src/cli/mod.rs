@@ -51,6 +51,7 @@ pub enum Command {
     Mount(Mount),
     Info(Info),
     Fsck(Fsck),
+    Dump(Dump),
     Ls(Ls),
     Get(Get),
     Put(Put),
@@ -99,6 +100,34 @@ pub struct Mkfs {
     #[arg(long)]
     pub force: bool,
     /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show the structures of a volume: checkpoint, block map, tags and nodes, index.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  flexfs dump flash.img                  the newest checkpoint, and a map of all blocks
+  flexfs dump flash.img --block 12       what each slot of a block holds
+  flexfs dump flash.img --ino 42         where what belongs to an inode stands
+  flexfs dump flash.img --index --json | jq 'select(.kind == \"data\")'
+
+With --json the overview is one object, everything else an object a line. docs/FORMAT.md says what the words
+mean. Only reads. An image that is mounted is in use and refused.")]
+pub struct Dump {
+    /// The image file
+    pub image: PathBuf,
+    /// Show the slots of this block
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["index", "ino"])]
+    pub block: Option<u32>,
+    /// Show the whole index
+    #[arg(long)]
+    pub index: bool,
+    /// Show the entries of the index that belong to this inode
+    #[arg(long, value_name = "NUMBER")]
+    pub ino: Option<u64>,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -66,6 +66,20 @@ fn figures(report: &Report) -> String {
         let share = 100.0 * fits.fraction;
         rows.push(("capacity", format!("{} files of 1 MiB: {share:.2} % of the good blocks", grouped(fits.files))));
     }
+    if let Some(found) = &report.directory {
+        for (name, growth) in [("create", found.create), ("lookup", found.lookup), ("unlink", found.unlink)] {
+            let (flash, cpu) = (growth.flash_ratio, growth.cpu_ratio);
+            rows.push((name, format!("among 100,000 names {flash:.2} × the flash time, {cpu:.2} × the processor's")));
+        }
+    }
+    if let Some(found) = &report.scale {
+        let (mean, worst) = (found.stat_reads_mean, found.stat_reads_worst);
+        rows.push(("files", grouped(found.files)));
+        rows.push(("reads of a clean mount", grouped(found.mount_reads)));
+        rows.push(("reads of a cold look-up", format!("{mean:.1}, {worst} at worst")));
+        let (flash, cpu) = (found.create_rate, found.create_rate_cpu);
+        rows.push(("creates at the end", format!("{flash:.2} × the rate at the start ({cpu:.2} × by processor)")));
+    }
     table(&rows)
 }
 

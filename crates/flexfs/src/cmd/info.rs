@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
-use flexfs_core::Info;
-use nand::{CellMode, Geometry, Nand};
+use flexfs_core::{Info, dump::BlockInfo};
+use nand::{Cause, CellMode, Geometry, Nand};
 use serde_json::{Value, json};
 
 use crate::output::{grouped, table};
@@ -14,12 +14,14 @@ pub fn run(args: &cli::Info) -> Result<ExitCode> {
     let path = &args.image;
     let mut fs = image::open_to_look(path).map_err(|refused| refused.into_error(path))?;
     let info = fs.info().map_err(|error| anyhow!("{}: {}", path.display(), image::explain(&error, path)))?;
+    let erases = fs.blocks().filter(|block: &BlockInfo| block.used_as != "bad").map(|block| block.erases).collect();
     let chip = fs.chip();
     let figures = Figures {
         image: path.display().to_string(),
         profile: chip.profile().name.clone(),
         geometry: chip.geometry().clone(),
         endurance: CellMode::ALL.map(|mode| chip.endurance(mode)),
+        erases,
         info,
     };
     output::say(&if args.json { figures.json().to_string() } else { figures.table() })?;
@@ -44,7 +46,28 @@ struct Figures {
     geometry: Geometry,
     /// Erases a block endures: as SLC, natively.
     endurance: [u32; 2],
+    /// Erase counts of the blocks that are not bad.
+    erases: Vec<u32>,
     info: Info,
+}
+
+/// Ranges of erase counts that are shown.
+const RANGES: u32 = 8;
+/// The longest bar of the histogram.
+const BAR: usize = 40;
+/// A block this far through its endurance is worth a word.
+const WORN: f64 = 0.8;
+
+/// Blocks by how often they were erased: from, to (both included), how many.
+fn histogram(erases: &[u32]) -> Vec<(u32, u32, usize)> {
+    let (Some(&least), Some(&most)) = (erases.iter().min(), erases.iter().max()) else { return Vec::new() };
+    let width = (most - least) / RANGES + 1;
+    let ranges = (0..RANGES).map(|range| (least + range * width, least + (range + 1) * width - 1));
+    let counted = ranges.filter(|&(from, _)| from <= most).map(|(from, to)| {
+        let inside = erases.iter().filter(|&&count| (from..=to).contains(&count)).count();
+        (from, to.min(most), inside)
+    });
+    counted.collect()
 }
 
 impl Figures {
@@ -52,6 +75,25 @@ impl Figures {
     fn mean_erases(&self) -> f64 {
         let good = self.geometry.blocks.saturating_sub(self.info.blocks.bad).max(1);
         self.info.erases_total as f64 / f64::from(good)
+    }
+
+    /// How far the most worn block is through its native endurance.
+    fn life_used(&self) -> f64 {
+        f64::from(self.info.erases_max) / f64::from(self.endurance[1].max(1))
+    }
+
+    /// In a word and why.
+    fn health(&self) -> (&'static str, String) {
+        let (bad, failing) = (self.info.blocks.bad, self.info.failing_blocks);
+        let life = format!("{:.1} % of the endurance used at most", 100.0 * self.life_used());
+        let blocks = format!("{} bad blocks, {} failing", grouped(bad.into()), grouped(failing.into()));
+        let word = match () {
+            () if self.life_used() >= 1.0 => "worn out",
+            () if failing > 0 => "failing",
+            () if self.life_used() >= WORN => "worn",
+            () => "good",
+        };
+        (word, format!("{word}; {life}, {blocks}"))
     }
 
     fn json(&self) -> Value {
@@ -85,7 +127,11 @@ impl Figures {
                 "metadata": info.blocks.metadata,
                 "bad": info.blocks.bad,
             },
+            "reserved_bytes": info.reserved_bytes,
+            "health": { "state": self.health().0, "life_used": self.life_used(), "failing_blocks": info.failing_blocks },
+            "programmed_bytes": Cause::ALL.iter().zip(info.written_bytes).map(|(cause, bytes)| (cause.name(), bytes)).collect::<std::collections::BTreeMap<_, _>>(),
             "wear": {
+                "histogram": histogram(&self.erases).iter().map(|(from, to, blocks)| json!({ "from": from, "to": to, "blocks": blocks })).collect::<Vec<_>>(),
                 "min": info.erases_min,
                 "mean": self.mean_erases(),
                 "max": info.erases_max,
@@ -100,7 +146,15 @@ impl Figures {
         let (info, geometry) = (&self.info, &self.geometry);
         let blocks = &info.blocks;
         let percent = 100.0 * info.used_bytes as f64 / (info.capacity_bytes.max(1)) as f64;
-        table(&[
+        let reserved = match info.reserved_bytes {
+            0 => String::new(),
+            bytes => format!(", {} of it reserved", size::human(bytes)),
+        };
+        let written = Cause::ALL.iter().zip(info.written_bytes).filter(|(_, bytes)| *bytes > 0);
+        let written: Vec<String> = written
+            .map(|(cause, bytes)| format!("{} {}", size::human(bytes), cause.name().replace('_', " ")))
+            .collect();
+        let mut text = table(&[
             ("image", self.image.clone()),
             ("label", if info.label.is_empty() { "(none)".into() } else { info.label.clone() }),
             ("volume", volume_id(&info.volume_id)),
@@ -130,7 +184,7 @@ impl Figures {
             (
                 "space",
                 format!(
-                    "{} of {} used ({percent:.1} %), {} inodes",
+                    "{} of {} used ({percent:.1} %){reserved}, {} inodes",
                     size::human(info.used_bytes),
                     size::human(info.capacity_bytes),
                     grouped(info.files),
@@ -158,13 +212,33 @@ impl Figures {
                     grouped(self.endurance[1].into()),
                 ),
             ),
-        ])
+            ("programmed", written.join(", ")),
+            ("health", self.health().1),
+        ]);
+        let histogram = histogram(&self.erases);
+        let most = histogram.iter().map(|(.., blocks)| *blocks).max().unwrap_or(0).max(1);
+        for (from, to, blocks) in histogram {
+            let bar = "#".repeat((blocks * BAR).div_ceil(most));
+            text.push_str(&format!("\n{:>9}  {bar} {}", format!("{from}-{to}"), grouped(blocks as u64)));
+        }
+        text
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_block_is_in_one_range_of_the_histogram() {
+        for erases in [vec![3], vec![0, 1, 2, 3], (0..1000).collect::<Vec<u32>>(), vec![5; 100], vec![0, 4_000_000_000]]
+        {
+            let ranges = histogram(&erases);
+            assert_eq!(ranges.iter().map(|(.., blocks)| blocks).sum::<usize>(), erases.len(), "{ranges:?}");
+            assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0) && ranges.len() <= RANGES as usize);
+        }
+        assert_eq!(histogram(&[]), []);
+    }
 
     #[test]
     fn a_volume_id_is_written_like_a_uuid() {

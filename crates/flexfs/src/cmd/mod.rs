@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod completions;
+pub mod dump;
 pub mod fsck;
 pub mod get;
 pub mod info;

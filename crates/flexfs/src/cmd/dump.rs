@@ -1,0 +1,259 @@
+//! `flexfs dump`: the structures of a volume as they stand on the chip. Reads only.
+//!
+//! Invariant: what is long is written as it is read, so that memory does not grow with the volume; what cannot be read
+//! is shown as such and ends nothing.
+
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow, bail};
+use emulator::Chip;
+use flexfs_core::dump::{AnchorInfo, BlockInfo, IndexEntry, SlotState, SlotTag};
+use flexfs_core::{Error, Fs};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::output::{grouped, table};
+use crate::{cli, image};
+
+/// Blocks in a line of the map.
+const MAP_WIDTH: usize = 64;
+
+pub fn run(args: &cli::Dump) -> Result<ExitCode> {
+    let mut fs = image::open_to_look(&args.image).map_err(|refused| refused.into_error(&args.image))?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = if let Some(block) = args.block {
+        block_slots(&mut fs, args, block, &mut out)
+    } else if args.index || args.ino.is_some() {
+        index(&mut fs, args, &mut out)
+    } else {
+        overview(&fs, args, &mut out)
+    };
+    match written.and_then(|()| Ok(out.flush()?)) {
+        // Whoever read it has seen enough.
+        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
+        written => written.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}
+
+/// The newest anchor and the map of blocks.
+fn overview(fs: &Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+    let blocks: Vec<BlockInfo> = fs.blocks().collect();
+    let anchor = fs.anchor().ok_or_else(|| anyhow!("{}: no anchor was read", args.image.display()))?;
+    if args.json {
+        let blocks: Vec<Value> = blocks.iter().map(block_json).collect();
+        writeln!(out, "{}", json!({ "image": args.image, "anchor": anchor_json(&anchor), "blocks": blocks }))?;
+        return Ok(());
+    }
+    writeln!(out, "{}\n", anchor_table(&anchor))?;
+    for (row, line) in blocks.chunks(MAP_WIDTH).enumerate() {
+        let map: String = line.iter().map(letter).collect();
+        writeln!(out, "{:>8}  {map}", row * MAP_WIDTH)?;
+    }
+    writeln!(
+        out,
+        "\n. free   S SLC log   N native log   i index   a anchors   x bad   ! failing   lower case: emptied"
+    )?;
+    Ok(())
+}
+
+/// A block in the map.
+fn letter(block: &BlockInfo) -> char {
+    let letter = match (block.used_as, block.native) {
+        _ if block.failing => '!',
+        ("log", false) => 'S',
+        ("log", true) => 'N',
+        ("index", _) => 'i',
+        ("anchor", _) => 'a',
+        ("bad", _) => 'x',
+        _ => '.',
+    };
+    if block.live_bytes == 0 && block.head.is_none() { letter.to_ascii_lowercase() } else { letter }
+}
+
+fn block_json(block: &BlockInfo) -> Value {
+    json!({
+        "block": block.number,
+        "used_as": block.used_as,
+        "native": block.native,
+        "erased": block.erased,
+        "sealed": block.sealed,
+        "failing": block.failing,
+        "head": block.head,
+        "erases": block.erases,
+        "live_bytes": block.live_bytes,
+    })
+}
+
+fn anchor_json(anchor: &AnchorInfo) -> Value {
+    let heads: Vec<Value> =
+        anchor.heads.iter().map(|(head, block, unit)| json!({ "head": head, "block": block, "unit": unit })).collect();
+    json!({
+        "serial": anchor.serial,
+        "checkpoint": anchor.checkpoint,
+        "epoch": anchor.epoch,
+        "clean": anchor.clean,
+        "seq": anchor.seq,
+        "next_ino": anchor.next_ino,
+        "files": anchor.files,
+        "reserved_chunks": anchor.reserved_chunks,
+        "root_slot": anchor.root.map(|(slot, _)| slot),
+        "levels": anchor.root.map_or(0, |(_, levels)| levels),
+        "index_pages": anchor.index_pages,
+        "anchor_blocks": anchor.pair,
+        "heads": heads,
+        "table_slots": anchor.tables,
+        "created_ns": anchor.created_ns,
+        "written_ns": anchor.written_ns,
+    })
+}
+
+fn anchor_table(anchor: &AnchorInfo) -> String {
+    let heads: Vec<String> =
+        anchor.heads.iter().map(|(head, block, unit)| format!("{head} in block {block} at unit {unit}")).collect();
+    let root = anchor.root.map_or("(empty)".into(), |(slot, levels)| {
+        format!("root at slot {slot:#x}, {levels} levels, {} pages", grouped(anchor.index_pages))
+    });
+    let state = if anchor.clean { "clean" } else { "in use" };
+    table(&[
+        (
+            "anchor",
+            format!("{state}; serial {}, in blocks {} and {}", grouped(anchor.serial), anchor.pair[0], anchor.pair[1]),
+        ),
+        ("checkpoint", format!("{}, epoch {}", grouped(anchor.checkpoint), anchor.epoch)),
+        ("log", format!("from number {} on", grouped(anchor.seq))),
+        ("heads", heads.join(", ")),
+        ("index", root),
+        ("table pages", grouped(anchor.tables.len() as u64)),
+        ("inodes", format!("{}, the next is {}", grouped(anchor.files), grouped(anchor.next_ino))),
+        ("reserved", format!("{} chunks", grouped(anchor.reserved_chunks))),
+        ("written", time(anchor.written_ns)),
+    ])
+}
+
+fn time(ns: i64) -> String {
+    Timestamp::from_nanosecond(ns.into()).map_or_else(|_| format!("{ns} ns"), |time| time.to_string())
+}
+
+/// The slots of one block.
+fn block_slots(fs: &mut Fs<Chip>, args: &cli::Dump, block: u32, out: &mut impl Write) -> Result<()> {
+    let blocks = fs.blocks().count();
+    let Some(info) = fs.blocks().nth(block as usize) else {
+        bail!("{}: there is no block {block}; the last one is {}", args.image.display(), blocks - 1)
+    };
+    if args.json {
+        writeln!(out, "{}", block_json(&info))?;
+    } else {
+        let mode = if info.native { "native" } else { "SLC" };
+        let (used_as, live) = (info.used_as, grouped(info.live_bytes.into()));
+        writeln!(out, "block {block}: {used_as}, {mode}, {} erases, {live} bytes live", info.erases)?;
+    }
+    let mut outcome = Ok(());
+    fs.slots(block, &mut |slot, state| {
+        outcome = if args.json { writeln!(out, "{}", slot_json(slot, &state)) } else { slot_line(out, slot, &state) };
+        outcome.is_ok()
+    })
+    .map_err(|error| read_failed(args, &error))?;
+    Ok(outcome?)
+}
+
+fn read_failed(args: &cli::Dump, error: &Error) -> anyhow::Error {
+    anyhow!("{}: {}", args.image.display(), image::explain(error, &args.image))
+}
+
+fn slot_json(slot: u64, state: &SlotState) -> Value {
+    match state {
+        SlotState::Blank => json!({ "slot": slot, "state": "blank" }),
+        SlotState::Unreadable => json!({ "slot": slot, "state": "unreadable" }),
+        SlotState::Holds(tag) => {
+            let nodes: Vec<Value> =
+                tag.nodes.iter().map(|(at, said)| json!({ "at_bytes": at, "node": said })).collect();
+            json!({
+                "slot": slot,
+                "state": tag.kind,
+                "seq": tag.seq,
+                "end": tag.end,
+                "unlogged": tag.unlogged,
+                "ino": tag.ino,
+                "chunk": tag.chunk,
+                "bytes": tag.len,
+                "erases": tag.erases,
+                "time_ns": tag.time_ns,
+                "copy_of": tag.copy_of,
+                "nodes": nodes,
+            })
+        }
+    }
+}
+
+fn slot_line(out: &mut impl Write, slot: u64, state: &SlotState) -> io::Result<()> {
+    match state {
+        SlotState::Blank => writeln!(out, "{slot:#08x}  blank"),
+        SlotState::Unreadable => writeln!(out, "{slot:#08x}  UNREADABLE"),
+        SlotState::Holds(tag) => {
+            writeln!(out, "{slot:#08x}  {}", tag_text(tag))?;
+            tag.nodes.iter().try_for_each(|(at, said)| writeln!(out, "          + {at:>4}  {said}"))
+        }
+    }
+}
+
+fn tag_text(tag: &SlotTag) -> String {
+    let mut text = format!("{:7} {:>8}", tag.kind, tag.seq);
+    if tag.kind == "data" {
+        text.push_str(&format!("  inode {} chunk {}, {} bytes", tag.ino, tag.chunk, tag.len));
+    }
+    if let Some(slot) = tag.copy_of {
+        text.push_str(&format!(", copy of {slot:#x}"));
+    }
+    if tag.end {
+        text.push_str("  end");
+    }
+    if tag.unlogged {
+        text.push_str("  unlogged");
+    }
+    text
+}
+
+/// The entries of the index, or those of one inode.
+fn index(fs: &mut Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+    let (mut outcome, mut found) = (Ok(()), false);
+    fs.index_entries(&mut |entry| {
+        let belongs = args.ino.is_none_or(|ino| ino == entry.ino);
+        if belongs {
+            found = true;
+            outcome = if args.json { writeln!(out, "{}", entry_json(&entry)) } else { entry_line(out, &entry) };
+        }
+        outcome.is_ok()
+    })
+    .map_err(|error| read_failed(args, &error))?;
+    match args.ino {
+        Some(ino) if !found => bail!("{}: there is no inode {ino}", args.image.display()),
+        _ => Ok(outcome?),
+    }
+}
+
+fn entry_json(entry: &IndexEntry) -> Value {
+    json!({
+        "ino": entry.ino,
+        "kind": entry.kind,
+        "offset": entry.offset,
+        "count": entry.count,
+        "slot": entry.slot,
+        "node_at_bytes": entry.node.map(|(at, _)| at),
+        "node_bytes": entry.node.map(|(_, bytes)| bytes),
+    })
+}
+
+fn entry_line(out: &mut impl Write, entry: &IndexEntry) -> io::Result<()> {
+    let place = match (entry.slot, entry.node) {
+        (Some(slot), Some((at, bytes))) => format!("slot {slot:#x} + {at}, {bytes} bytes"),
+        (Some(slot), None) => format!("slots {slot:#x} and on, {} chunks", entry.count),
+        (None, _) if entry.kind == "data" => format!("reserved, {} chunks", entry.count),
+        (None, _) => "marked".into(),
+    };
+    writeln!(out, "{:>10}  {:9} {:#18x}  {place}", entry.ino, entry.kind, entry.offset)
+}
