@@ -95,41 +95,45 @@ fn a_crate_builds_and_runs_and_is_the_same_after_a_remount() {
 }
 
 #[test]
-fn a_thousand_sqlite_transactions_in_wal_mode_are_there_after_a_remount() {
-    let dir = tempfile::tempdir().unwrap();
-    let image = image(dir.path(), "512MiB");
-    let mount = Mount::new(&image);
-    let database = open_database(&mount.join("data.sqlite"));
-    write_transactions(&database);
-    assert_database(&database);
-    // A copy with its log: what is on the mount while it is in use.
-    assert!(mount.join("data.sqlite-wal").exists(), "the database is not in WAL mode");
-    drop(database);
-    let kept = dir.path().join("kept.sqlite");
-    fs::copy(mount.join("data.sqlite"), &kept).unwrap();
-    mount.unmount();
+fn a_thousand_sqlite_transactions_are_there_after_a_remount_whatever_the_journal() {
+    for (journal, beside) in [("wal", "-wal"), ("delete", ""), ("persist", "-journal")] {
+        let dir = tempfile::tempdir().unwrap();
+        let image = image(dir.path(), "512MiB");
+        let mount = Mount::new(&image);
+        let database = open_database(&mount.join("data.sqlite"), journal);
+        write_transactions(&database);
+        assert_database(&database);
+        let journal_file = mount.join(format!("data.sqlite{beside}"));
+        assert!(journal_file.exists(), "{} is not there: the journal is another one", journal_file.display());
+        drop(database);
+        let kept = dir.path().join("kept.sqlite");
+        fs::copy(mount.join("data.sqlite"), &kept).unwrap();
+        mount.unmount();
 
-    assert_clean(&image);
-    let mount = Mount::new(&image);
-    assert!(fs::read(&kept).unwrap() == fs::read(mount.join("data.sqlite")).unwrap());
-    assert_database(&open_database(&mount.join("data.sqlite")));
-    mount.unmount();
+        assert_clean(&image);
+        let mount = Mount::new(&image);
+        assert!(fs::read(&kept).unwrap() == fs::read(mount.join("data.sqlite")).unwrap());
+        assert_database(&open_database(&mount.join("data.sqlite"), journal));
+        mount.unmount();
+    }
 }
 
 #[test]
 fn sqlite_transactions_survive_kill_9_of_the_server() {
-    let dir = tempfile::tempdir().unwrap();
-    let image = image(dir.path(), "512MiB");
-    let mount = Mount::new(&image);
-    let database = open_database(&mount.join("data.sqlite"));
-    write_transactions(&database);
-    mount.kill();
-    drop(database);
+    for journal in ["wal", "delete"] {
+        let dir = tempfile::tempdir().unwrap();
+        let image = image(dir.path(), "512MiB");
+        let mount = Mount::new(&image);
+        let database = open_database(&mount.join("data.sqlite"), journal);
+        write_transactions(&database);
+        mount.kill();
+        drop(database);
 
-    assert_clean(&image);
-    let mount = Mount::new(&image);
-    assert_database(&open_database(&mount.join("data.sqlite")));
-    mount.unmount();
+        assert_clean(&image);
+        let mount = Mount::new(&image);
+        assert_database(&open_database(&mount.join("data.sqlite"), journal));
+        mount.unmount();
+    }
 }
 
 /// A tree like a large program's sources: many small files, a few large, nested, with links and scripts.
@@ -234,11 +238,13 @@ fn keep(tree: &Path, dir: &Path) -> PathBuf {
     kept
 }
 
-fn open_database(path: &Path) -> rusqlite::Connection {
+fn open_database(path: &Path, journal: &str) -> rusqlite::Connection {
     let database = rusqlite::Connection::open(path).unwrap();
-    let mode: String = database.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).unwrap();
-    assert_eq!(mode, "wal");
-    database.pragma_update(None, "synchronous", "FULL").unwrap();
+    let pragma = format!("PRAGMA journal_mode = {journal}");
+    let mode: String = database.query_row(&pragma, [], |row| row.get(0)).unwrap();
+    assert_eq!(mode, journal);
+    // In full only the removal of a rollback journal, which is the commit, would not be synced.
+    database.pragma_update(None, "synchronous", "EXTRA").unwrap();
     database
 }
 
@@ -260,7 +266,8 @@ fn assert_database(database: &rusqlite::Connection) {
     for id in 0..TRANSACTIONS {
         let row = rows.next().unwrap().unwrap_or_else(|| panic!("row {id} is missing"));
         let expected = if id % 10 == 4 { blob(-(id + 5)) } else { blob(id) };
-        assert_eq!((row.get::<_, i64>(0).unwrap(), row.get::<_, Vec<u8>>(1).unwrap()), (id, expected));
+        let (found, bytes) = (row.get::<_, i64>(0).unwrap(), row.get::<_, Vec<u8>>(1).unwrap());
+        assert!(found == id && bytes == expected, "row {id} is not what was committed");
     }
     assert!(rows.next().unwrap().is_none());
 }
