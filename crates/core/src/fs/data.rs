@@ -11,6 +11,7 @@ use crate::flash::read::Check;
 use crate::format::inode::Inode;
 use crate::format::key::{KeyKind, key};
 use crate::format::node::Body;
+use crate::format::page::Entry;
 use crate::format::place::Place;
 use crate::format::tag::CHUNKS_MAX;
 
@@ -73,13 +74,26 @@ impl<N: Nand> Fs<N> {
     ) -> Result<usize> {
         let wanted = size.saturating_sub(offset).min(buf.len() as u64) as usize;
         let chunk_bytes = self.chunk_bytes();
+        let past = offset.saturating_add(wanted as u64).div_ceil(chunk_bytes);
+        // Where the next chunks stand, as far as is known: one look at the index for each run of them.
+        let mut known: Option<Entry> = None;
         let mut done = 0;
         while done < wanted {
             let at = offset + done as u64;
             let skip = (at % chunk_bytes) as usize;
             let count = (wanted - done).min(chunk_bytes as usize - skip);
             let Some(to) = buf.get_mut(done..done + count) else { break };
-            let check = self.read_chunk(ino, at / chunk_bytes, skip, to, unchecked.is_some())?;
+            let chunk = at / chunk_bytes;
+            let check = match self.log.dirty(ino, chunk) {
+                Some(bytes) => {
+                    copy_part(bytes, skip, to);
+                    None
+                }
+                None => {
+                    let place = self.next_place(ino, chunk, past, &mut known)?;
+                    self.read_chunk((ino, chunk), place, skip, to, unchecked.is_some())?
+                }
+            };
             if let (Some(unchecked), Some(check)) = (unchecked.as_mut(), check) {
                 unchecked.pieces.push((done, check));
             }
@@ -88,14 +102,30 @@ impl<N: Nand> Fs<N> {
         Ok(done)
     }
 
-    /// Reads a part of a chunk, `skip` bytes into it; what is not there reads as zeros. With `later` a check may be left
-    /// to be made.
-    fn read_chunk(&mut self, ino: Ino, chunk: u64, skip: usize, to: &mut [u8], later: bool) -> Result<Option<Check>> {
-        if let Some(bytes) = self.log.dirty(ino, chunk) {
-            copy_part(bytes, skip, to);
-            return Ok(None);
+    /// Where a chunk stands. `known` is the entry found last; one is looked for among the chunks before `past` only where
+    /// that does not tell.
+    fn next_place(&mut self, ino: Ino, chunk: u64, past: u64, known: &mut Option<Entry>) -> Result<Option<Place>> {
+        let (data_key, past) = (key(ino, KeyKind::Data, chunk), key(ino, KeyKind::Data, past));
+        if known.is_none_or(|entry| entry.end() <= data_key) {
+            let found = self.index.next(&mut self.flash, data_key, past)?;
+            // Nothing up to there.
+            *known = found.or(Some(Entry { key: past, place: Place::Mark }));
         }
-        match self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))? {
+        let here = known.filter(|entry| entry.key <= data_key);
+        Ok(here.map(|entry| entry.place.part((data_key - entry.key) as u64, 1)))
+    }
+
+    /// Reads a part of a chunk that stands at `place`, from `skip` bytes into it; what is not there reads as zeros. With
+    /// `later` a check may be left to be made.
+    fn read_chunk(
+        &mut self,
+        (ino, chunk): (Ino, u64),
+        place: Option<Place>,
+        skip: usize,
+        to: &mut [u8],
+        later: bool,
+    ) -> Result<Option<Check>> {
+        match place {
             None | Some(Place::Reserved { .. }) => to.fill(0),
             Some(Place::Run { slot, .. }) if to.len() == self.flash.shape.slot_bytes && later => {
                 return self.flash.read_unchecked(slot, ino, chunk, to).map(Some);
