@@ -78,23 +78,20 @@ impl<N: Nand> Fs<N> {
         if (to - from).saturating_mul(chunk_bytes) > self.capacity_bytes() {
             return Err(Error::NoSpace);
         }
-        let (holes, bare) = self.survey(ino, from, to)?;
         let each = self.reserved_bytes_each();
-        let bytes = if anew { (to - from) * each - bare * chunk_bytes } else { holes * each };
-        self.need_bytes(bytes)?;
-        Ok((from, to))
-    }
-
-    /// How many of the chunks `from..to` have no place at all, and how many a whole slot.
-    fn survey(&mut self, ino: Ino, from: u64, to: u64) -> Result<(u64, u64)> {
-        let (mut at, past) = (key(ino, KeyKind::Data, from), key(ino, KeyKind::Data, to));
-        let (mut holes, mut bare) = (to - from, 0);
+        let (mut needed, mut at, past) =
+            ((to - from) * each, key(ino, KeyKind::Data, from), key(ino, KeyKind::Data, to));
         while let Some(entry) = self.index.next(&mut self.flash, at, past)? {
-            holes -= entry.place.span();
-            bare += if let Place::Run { count, .. } = entry.place { u64::from(count) } else { 0 };
+            // What stands there already is kept, or given up first.
+            needed -= match entry.place {
+                Place::Run { count, .. } if anew => u64::from(count) * chunk_bytes,
+                Place::Node { .. } if anew => u64::from(self.flash.bytes_of(entry.place)),
+                place => place.span() * each,
+            };
             at = entry.end();
         }
-        Ok((holes, bare))
+        self.need_bytes(needed)?;
+        Ok((from, to))
     }
 
     /// Ends an operation on a file's space: it changed now, and is at least `size` long.
@@ -165,15 +162,25 @@ impl<N: Nand> Fs<N> {
         self.index.reserved_chunks.saturating_mul(self.reserved_bytes_each())
     }
 
-    /// Whether `bytes` can be stored in a chunk: where space is reserved for it there is room.
+    /// Whether `bytes` can be stored in a chunk: where space is reserved for it, or it has a whole slot, there is room.
     pub(super) fn need_room_for_chunk(&mut self, ino: Ino, chunk: u64, bytes: u64) -> Result<()> {
         let outcome = self.need_bytes(bytes + WRITE_BYTES);
         if outcome.is_err()
-            && let Some(Place::Reserved { .. }) = self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))?
+            && let Some(Place::Reserved { .. } | Place::Run { .. }) =
+                self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))?
         {
             return Ok(());
         }
         outcome
+    }
+
+    /// Whether a chunk has space reserved: it is stored in a slot of its own, or the rest of it would be lost.
+    pub(super) fn is_reserved(&mut self, ino: Ino, chunk: u64) -> Result<bool> {
+        if self.index.reserved_chunks == 0 {
+            return Ok(false);
+        }
+        let place = self.index.get(&mut self.flash, key(ino, KeyKind::Data, chunk))?;
+        Ok(matches!(place, Some(Place::Reserved { .. })))
     }
 
     /// Whether a chunk has bytes of its own, in memory or on flash.

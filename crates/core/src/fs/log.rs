@@ -235,7 +235,8 @@ impl<N: Nand> Fs<N> {
             return Ok(0);
         }
         self.log.drop_dirty(ino, chunk);
-        if self.options.compression == Compression::Lz4 && self.store_packed(ino, chunk, data, now_ns)? {
+        let pack = self.options.compression == Compression::Lz4 && !self.is_reserved(ino, chunk)?;
+        if pack && self.store_packed(ino, chunk, data, now_ns)? {
             return Ok(0);
         }
         let piece = Piece { ino, chunk, bytes: data, time_ns: now_ns, fresh, may_end: true };
@@ -269,11 +270,12 @@ impl<N: Nand> Fs<N> {
         let (bytes, fresh) = (dirty.bytes.as_slice(), dirty.fresh);
         let now_ns = self.inode(ino)?.mtime_ns;
         let slot_bytes = self.flash.shape.slot_bytes;
-        let lz4 = self.options.compression == Compression::Lz4;
+        let reserved = self.is_reserved(ino, chunk)?;
+        let lz4 = self.options.compression == Compression::Lz4 && !reserved;
         if lz4 && bytes.len() > slot_bytes / 4 && self.store_packed(ino, chunk, bytes, now_ns)? {
             return Ok(());
         }
-        if bytes.len() + 512 <= slot_bytes {
+        if bytes.len() + 512 <= slot_bytes && !reserved {
             let body = Body::Data { chunk, time_ns: now_ns, len: bytes.len() as u32, lz4: false, bytes };
             return self.push_data(ino, chunk, body);
         }

@@ -260,7 +260,8 @@ impl<N: Nand> Fs<N> {
     /// Notes that an inode was read, as the mount's [`Atime`] asks for. The time reaches flash with the inode's next
     /// change, or the next checkpoint.
     pub fn accessed(&mut self, ino: Ino, now_ns: i64) -> Result<()> {
-        if self.options.atime == Atime::None || self.writable().is_err() {
+        // Reading must not fill memory with inodes to be written: some times are left out then.
+        if self.options.atime == Atime::None || self.writable().is_err() || self.inodes.is_strained() {
             return Ok(());
         }
         let mut inode = self.inode(ino)?;

@@ -7,6 +7,7 @@ use nand::Nand;
 
 use super::Fs;
 use super::log::DIRTY_MAX;
+use super::types::Compression;
 use crate::flash::head::HeadId;
 use crate::flash::shape::Shape;
 use crate::format::page;
@@ -17,6 +18,10 @@ const OPERATION_SLOTS: u32 = 8;
 const INODES_PER_SLOT: u32 = 32;
 /// A head with room for so many times what a recovery copies has enough for it, and for others that are cut short.
 pub(super) const ROOMY: u32 = 6;
+/// The least bytes of a node that is found by its key.
+const NODE_BYTES: usize = 48;
+/// Nodes an inode has in common: itself, a name, a short tail, an attribute.
+const NODES_EACH: usize = 4;
 /// A block for collection to write to.
 const COLLECTION_BLOCKS: u32 = 1;
 
@@ -74,16 +79,26 @@ impl<N: Nand> Fs<N> {
         if room >= times * slots { 0 } else { slots.div_ceil(self.flash.shape.slc.content_slots()) }
     }
 
-    /// Pages the checkpoint after a recovery may write: those that changes fall into, those they fill, their parents
-    /// and the block table.
+    /// Pages the next checkpoint may write, though a block be emptied before: those that changes fall into, those they
+    /// fill, their parents and the block table.
     fn checkpoint_slots(&self) -> u32 {
         let frozen = self.index.frozen.as_ref().map_or(0, |frozen| frozen.len());
         let changes = self.index.delta.len() + frozen;
-        let touched = changes.min(self.index.tree.pages as usize);
+        let touched = (changes + self.relocated()).min(self.index.tree.pages as usize);
         let grown = changes / page::capacity(self.flash.shape.slot_bytes).max(1) + 1;
         // Every level begins a unit.
         let levels = u32::from(self.index.tree.levels()) * self.flash.shape.slc.unit_slots;
         (touched + grown) as u32 + levels + self.tables.slots.len() as u32
+    }
+
+    /// Changes of the index that emptying one block may bring: a block full of nodes has many.
+    fn relocated(&self) -> usize {
+        let slots = self.flash.shape.native.content_slots() as usize;
+        let nodes = slots * self.flash.shape.slot_bytes / NODE_BYTES;
+        match self.options.compression {
+            Compression::None => slots + nodes.min((self.volume.files as usize).saturating_mul(NODES_EACH)),
+            Compression::Lz4 => nodes,
+        }
     }
 
     /// Blocks the capacity leaves out for the reserve, besides those for the index.

@@ -26,12 +26,13 @@ const FRUITLESS_MAX: u32 = 64;
 const STEP_NS: i64 = 1_000_000;
 
 impl<N: Nand> Fs<N> {
-    /// Bytes that can be stored: all blocks but the bad ones, the anchors', the index's (twice: a checkpoint writes
-    /// the new one beside the old), the heads' and the reserve, less what stays unused in full ones.
+    /// Bytes that can be stored: all blocks but the bad ones, the anchors', the index's (three times: a checkpoint
+    /// writes the new one beside the old, and so may a recovery after it), the heads' and the reserve, less what stays
+    /// unused in full ones.
     pub(crate) fn capacity_bytes(&self) -> u64 {
         let shape = &self.flash.shape;
         let bad = u64::from(self.flash.blocks.bad);
-        let index_blocks = (self.index.tree.pages * 2).div_ceil(u64::from(shape.slc.content_slots())) + 1;
+        let index_blocks = (self.index.tree.pages * 3).div_ceil(u64::from(shape.slc.content_slots())) + 1;
         let fixed = bad + ANCHORS + index_blocks.max(2) + HEADS + u64::from(self.reserve_blocks());
         let blocks = u64::from(self.flash.blocks.len()).saturating_sub(fixed);
         let per_block = match self.options.mode.relocates_to_native() {
