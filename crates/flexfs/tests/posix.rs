@@ -295,3 +295,29 @@ fn reading_leaves_a_time_only_where_the_mount_asks_for_it() {
         mount.unmount();
     }
 }
+
+/// An image made from a tree left the lists out but kept the modes: the group bits, which had been the mask, became the
+/// group's permissions.
+#[test]
+fn an_image_made_from_a_tree_has_its_access_control_lists() {
+    let dir = tempfile::tempdir().unwrap();
+    let mount = Mount::new(&image(dir.path(), "64MiB"));
+    let tree = mount.join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), "for some").unwrap();
+    let acl = list(&[(1, 6, !0), (2, 6, NOBODY), (4, 0, !0), (0x10, 6, !0), (0x20, 0, !0)]);
+    rustix::fs::setxattr(tree.join("file"), ACCESS, &acl, XattrFlags::empty()).unwrap();
+    let default = list(&[(1, 7, !0), (2, 5, NOBODY), (4, 5, !0), (0x10, 7, !0), (0x20, 0, !0)]);
+    rustix::fs::setxattr(&tree, "system.posix_acl_default", &default, XattrFlags::empty()).unwrap();
+
+    let made = dir.path().join("made.img");
+    common::run(common::flexfs(["mkfs", "--size", "64MiB", "--from"]).arg(&tree).arg(&made));
+    let other = dir.path().join("other");
+    fs::create_dir(&other).unwrap();
+    let second = Mount::on(&made, &other, &[]);
+    assert_eq!(attribute(&second.join("file"), ACCESS).as_deref(), Ok(&acl[..]));
+    assert_eq!(fs::metadata(second.join("file")).unwrap().permissions().mode() & 0o777, 0o660);
+    assert_eq!(attribute(&second.path, "system.posix_acl_default").as_deref(), Ok(&default[..]));
+    second.unmount();
+    mount.unmount();
+}

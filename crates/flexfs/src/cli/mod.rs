@@ -66,7 +66,7 @@ pub enum Command {
 #[command(after_help = "\
 Examples:
   flexfs mkfs flash.img --size 512MiB
-  flexfs mkfs flash.img --size 2GiB --profile tlc-3d --label camera
+  flexfs mkfs flash.img --size 2040MiB --profile tlc-3d --label camera
   flexfs mkfs flash.img --size 64MiB --force      replace what flash.img was
   flexfs mkfs flash.img --size 64MiB --from root --owner 0:0
 

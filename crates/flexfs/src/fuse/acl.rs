@@ -4,7 +4,7 @@
 //! follows the list that is set, the list follows `chmod`, and what is made in a directory with a default list inherits
 //! it. Invariant: a list that says no more than the mode is not stored.
 
-use flexfs_core::{Error, Fs, Ino};
+use flexfs_core::{Error, Fs, Ino, SetAttr};
 use nand::Nand;
 
 use super::attr::SET_GID;
@@ -133,17 +133,18 @@ pub fn follow_mode<N: Nand>(fs: &mut Fs<N>, ino: Ino, mode: u32, now_ns: i64) ->
 /// Sets the list that an inode is accessed by, and its mode accordingly; `in_group`: who sets it keeps set-group-id.
 pub fn set_access<N: Nand>(fs: &mut Fs<N>, ino: Ino, value: &[u8], in_group: bool, now_ns: i64) -> Result<(), Error> {
     let acl = Acl::decode(value).ok_or(Error::Invalid("this is no access control list"))?;
-    if acl.is_minimal() {
-        match fs.removexattr(ino, ACCESS, now_ns) {
-            Ok(()) | Err(Error::NoAttribute) => {}
-            Err(error) => return Err(error),
-        }
-    } else {
-        fs.setxattr(ino, ACCESS, value, false, false, now_ns)?;
-    }
     let kept = fs.getattr(ino)?.mode & if in_group { 0o7000 } else { 0o7000 & !SET_GID };
-    let mode = Some(kept | acl.permissions());
-    fs.setattr(ino, flexfs_core::SetAttr { mode, ..Default::default() }, now_ns).map(drop)
+    let changes = SetAttr { mode: Some(kept | acl.permissions()), ..SetAttr::default() };
+    if !acl.is_minimal() {
+        fs.setxattr(ino, ACCESS, value, false, false, now_ns)?;
+        return fs.setattr(ino, changes, now_ns).map(drop);
+    }
+    // The list goes last: without it the group bits of the old mode would mean more.
+    fs.setattr(ino, changes, now_ns)?;
+    match fs.removexattr(ino, ACCESS, now_ns) {
+        Ok(()) | Err(Error::NoAttribute) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

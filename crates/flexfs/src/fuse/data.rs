@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use emulator::Chip;
 use flexfs_core::{Error, Fs, Ino};
@@ -145,13 +145,7 @@ pub fn can_allocate(mode: i32) -> bool {
 }
 
 /// Finds the next data or hole, and answers: from another thread where the kernel must hand over bytes first.
-pub fn seek(
-    volume: &std::sync::Arc<Volume>,
-    writers: &std::sync::Arc<Writers>,
-    ino: Ino,
-    at: (i64, i32),
-    reply: ReplyLseek,
-) {
+pub fn seek(volume: &Arc<Volume>, writers: &Arc<Writers>, ino: Ino, at: (i64, i32), reply: ReplyLseek) {
     let (offset, whence) = at;
     let (Ok(offset), SEEK_DATA | SEEK_HOLE) = (u64::try_from(offset), whence) else {
         return reply.error(if offset < 0 { Errno::ENXIO } else { Errno::EINVAL });
@@ -164,8 +158,20 @@ pub fn seek(
     if !writers.has(ino) {
         return answer(reply, find(volume));
     }
-    let (volume, writers) = (std::sync::Arc::clone(volume), std::sync::Arc::clone(writers));
-    std::thread::spawn(move || answer(reply, writers.fetch(ino).and_then(|()| find(&volume))));
+    let (volume, writers) = (Arc::clone(volume), Arc::clone(writers));
+    let asked = Arc::new(Mutex::new(Some(reply)));
+    let mine = Arc::clone(&asked);
+    let take = |asked: &Mutex<Option<ReplyLseek>>| asked.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let spawned = std::thread::Builder::new().name("seek".into()).spawn(move || {
+        if let Some(reply) = take(&mine) {
+            answer(reply, writers.fetch(ino).and_then(|()| find(&volume)));
+        }
+    });
+    if spawned.is_err()
+        && let Some(reply) = take(&asked)
+    {
+        reply.error(Errno::EAGAIN);
+    }
 }
 
 /// Copies within the volume; how many bytes, perhaps fewer than asked for.

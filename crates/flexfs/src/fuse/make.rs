@@ -10,6 +10,9 @@ use super::acl::{self, Acl};
 use super::attr::{PERMISSIONS, SET_GID, without_privileges};
 use super::volume::now_ns;
 
+/// The permissions of a group.
+const GROUP: u32 = 0o070;
+
 /// Whether the caller keeps a file's privileges when it changes its contents.
 pub fn is_root(req: &Request) -> bool {
     req.uid() == 0
@@ -52,14 +55,17 @@ impl Making {
         Ok(Self { node, access, default: is_dir.then_some(default) })
     }
 
-    /// Gives what was made its lists.
-    pub fn finish(&self, fs: &mut Fs<Chip>, made: Attr) -> Result<Attr, Error> {
+    /// Gives what was made its lists, and last the group's permissions, which without a list would mean more.
+    fn finish(&self, fs: &mut Fs<Chip>, made: Attr) -> Result<Attr, Error> {
         for (name, acl) in [(acl::ACCESS, &self.access), (acl::DEFAULT, &self.default)] {
             if let Some(acl) = acl {
                 fs.setxattr(made.ino, name, &acl.encode(), false, false, now_ns())?;
             }
         }
-        Ok(made)
+        if self.access.is_none() {
+            return Ok(made);
+        }
+        fs.setattr(made.ino, SetAttr { mode: Some(self.node.mode & PERMISSIONS), ..SetAttr::default() }, now_ns())
     }
 }
 
@@ -72,8 +78,19 @@ pub fn create(
     rdev: u32,
 ) -> Result<Attr, Error> {
     let making = Making::new(fs, req, parent, mode, umask, rdev)?;
-    let made = fs.create(parent, name, making.node, now_ns())?;
-    making.finish(fs, made)
+    let mut first = making.node;
+    if making.access.is_some() {
+        first.mode &= !GROUP;
+    }
+    let made = fs.create(parent, name, first, now_ns())?;
+    making.finish(fs, made).inspect_err(|_| {
+        // The error that led here is the one to tell.
+        let _ = if mode & kind::MASK == kind::DIR {
+            fs.rmdir(parent, name, now_ns())
+        } else {
+            fs.unlink(parent, name, now_ns())
+        };
+    })
 }
 
 /// Changes attributes, and with them what the kernel leaves to a file system.

@@ -4,7 +4,7 @@
 //! (a signal makes it, or an `umount` from outside), then the volume is unmounted: synced, and marked clean.
 //! Invariant: the program ends well only if that last step did.
 
-mod acl;
+pub mod acl;
 pub mod attr;
 pub mod connection;
 mod data;

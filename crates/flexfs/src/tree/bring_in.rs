@@ -19,6 +19,7 @@ use indicatif::ProgressBar;
 use walkdir::WalkDir;
 
 use super::{Tree, is_dir, join};
+use crate::fuse::acl;
 use crate::fuse::volume::now_ns;
 use crate::output;
 
@@ -27,8 +28,8 @@ const PIECE_BYTES: usize = 1 << 20;
 
 const PERMISSIONS: u32 = 0o7777;
 
-/// Attributes of these names are the kernel's view of something else, such as access control lists, that FlexFS does
-/// not have.
+/// Attributes of these names are the kernel's view of something that FlexFS does not have, but for access control
+/// lists.
 const FOREIGN_ATTRIBUTES: &[u8] = b"system.";
 
 /// What is not taken from the source as it is.
@@ -221,7 +222,7 @@ impl<'a> BringIn<'a> {
     /// Extended attributes; those that FlexFS has no use for are told of.
     fn attributes(&self, tree: &mut Tree, ino: Ino, source: &Path, meta: &Metadata, at: &[u8]) -> Result<()> {
         for (name, value) in attributes_of(source)? {
-            if name.as_bytes().starts_with(FOREIGN_ATTRIBUTES) {
+            if !is_kept(&name) {
                 output::complain(&format!("{}: attribute {} is left out", source.display(), name.display()));
                 continue;
             }
@@ -246,6 +247,12 @@ impl<'a> BringIn<'a> {
         let changed = tree.fs.setattr(ino, changes, self.time_ns(meta));
         tree.told(at, changed).map(drop)
     }
+}
+
+/// Whether FlexFS keeps an attribute of that name.
+pub fn is_kept(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    !name.starts_with(FOREIGN_ATTRIBUTES) || name == acl::ACCESS || name == acl::DEFAULT
 }
 
 /// The extended attributes of a path, in the order of their names.

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow};
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
-use super::bring_in::{attributes_of, mtime_ns};
+use super::bring_in::{attributes_of, is_kept, mtime_ns};
 
 /// A tree in short.
 pub struct Survey {
@@ -40,7 +40,7 @@ pub fn survey(root: &Path, owner: Option<(u32, u32)>) -> Result<Survey> {
         let numbers = [entry.depth() as u64, meta.mode().into(), uid.into(), gid.into(), meta.rdev(), first as u64];
         numbers.iter().for_each(|number| hash.update(number.to_le_bytes()));
         hash.update(mtime_ns(&meta).to_le_bytes());
-        for (name, value) in attributes_of(path)? {
+        for (name, value) in attributes_of(path)?.into_iter().filter(|(name, _)| is_kept(name)) {
             part(&mut hash, name.as_bytes());
             part(&mut hash, &value);
         }
