@@ -4,16 +4,20 @@
 
 const UNITS: [(&str, u64); 5] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// Bytes of `512MiB`, `1.5 GiB`, `4096`.
+/// Bytes of `512MiB`, `512M`, `1.5 GiB`, `4096`.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
+    if text.starts_with('-') {
+        return Err(format!("\"{text}\" is no size: it is less than nothing"));
+    }
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = unit.trim();
     let scale = if unit.is_empty() {
         1
     } else {
-        let known = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+        let short = |name: &str| name.trim_end_matches("iB").eq_ignore_ascii_case(unit);
+        let known = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit) || short(name));
         known.ok_or_else(|| format!("no unit is called \"{unit}\": write KiB, MiB, GiB or TiB"))?.1
     };
     exact(number, scale).ok_or_else(|| format!("\"{text}\" is no size: write one like 512MiB"))
@@ -50,6 +54,7 @@ mod tests {
         assert_eq!(parse("512MiB"), Ok(512 << 20));
         assert_eq!(parse("1.5 gib"), Ok(3 << 29));
         assert_eq!(parse("4096"), Ok(4096));
+        assert_eq!((parse("512M"), parse("2g"), parse("7b")), (Ok(512 << 20), Ok(2 << 30), Ok(7)));
         assert_eq!(parse("0"), Ok(0));
     }
 

@@ -256,10 +256,43 @@ fn a_tree_that_does_not_fit_is_an_error_and_leaves_a_clean_image() {
     fs::write(&large, Dice::new(3).bytes(20 << 20)).unwrap();
     assert_fails(flexfs(["put"]).arg(&image).arg(&large).arg("/"), &["flash.img", "/large", "no space"]);
     assert_clean(&image);
-    run(flexfs(["rm"]).arg(&image).arg("/large"));
+    assert_eq!(run(flexfs(["ls"]).arg(&image)), "", "no part of it stays");
     fs::write(&large, "small now").unwrap();
     run(flexfs(["put"]).arg(&image).arg(&large).arg("/"));
     assert_eq!(run(flexfs(["get"]).arg(&image).args(["/large", "-"])), "small now");
+}
+
+/// What was to be replaced was removed first: a copy that failed left neither the old nor the new.
+#[test]
+fn what_is_replaced_stays_until_the_new_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "16MiB");
+    let (file, other) = (path_of(&dir, "file"), path_of(&dir, "other"));
+    fs::write(&file, "precious").unwrap();
+    fs::hard_link(&file, &other).unwrap();
+    run(flexfs(["put"]).arg(&image).arg(&file).arg(&other).arg("/"));
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, Dice::new(3).bytes(20 << 20)).unwrap();
+    assert_fails(flexfs(["put"]).arg(&image).arg(&file).arg("/"), &["/file", "no space"]);
+    assert_eq!(run(flexfs(["ls"]).arg(&image)), "file\nother\n");
+    assert_eq!(run(flexfs(["get"]).arg(&image).args(["/file", "-"])), "precious");
+    // The same names once more, both of one file.
+    fs::write(&file, "new").unwrap();
+    fs::remove_file(&other).unwrap();
+    fs::hard_link(&file, &other).unwrap();
+    for _ in 0..2 {
+        run(flexfs(["put"]).arg(&image).arg(&file).arg(&other).arg("/"));
+        assert_eq!(run(flexfs(["ls"]).arg(&image)), "file\nother\n");
+    }
+    for _ in 0..2 {
+        let back = path_of(&dir, "back");
+        run(flexfs(["get"]).arg(&image).arg("/").arg(&back));
+        let mut names: Vec<_> = fs::read_dir(&back).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["file", "other"]);
+        assert_eq!(fs::read_to_string(back.join("other")).unwrap(), "new");
+    }
+    assert_clean(&image);
 }
 
 #[test]
@@ -286,7 +319,12 @@ fn what_is_corrupt_is_left_out_and_the_rest_is_got() {
     let at = bytes.windows(64).position(|window| window == &marked[..64]).expect("stored as it is");
     bytes[at] ^= 1;
     fs::write(&image, bytes).unwrap();
-    let back = path_of(&dir, "back");
+    let (back, kept) = (path_of(&dir, "back"), path_of(&dir, "kept"));
+    fs::create_dir(&kept).unwrap();
+    fs::write(kept.join("bad"), "old").unwrap();
+    let refused = output(flexfs(["get"]).arg(&image).arg("/tree/bad").arg(&kept));
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(fs::read_to_string(kept.join("bad")).unwrap(), "old", "what cannot be replaced stays");
     let output = output(flexfs(["get"]).arg(&image).arg("/tree").arg(&back));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1));

@@ -174,6 +174,8 @@ Examples:
   flexfs bench gc                      20,000 synced overwrites on a 64 MiB chip three quarters full
   flexfs bench mount                   page reads of a mount: clean, and after a power cut
   flexfs bench capacity --size 64MiB   1 MiB files until there is no space left
+  flexfs bench directory               what a name costs among 100,000, against among 1,000
+  flexfs bench scale                   a million files on 16 GiB: mount, look-up, creation
   flexfs bench fuse                    calls a second, mounted, beside a file system that only keeps bytes
 
 Flash time prices every operation by the chip's profile and the page it really used. Only fuse takes the

@@ -34,7 +34,8 @@ Options after -o, of which the later wins:
   ro, rw, create=, profile=, mode=, compress=, cache=   as the flags above
   noatime, relatime     whether reading leaves a time (noatime unless said); nodiratime: not on directories
   commit=SECONDS        how old a change may get before it reaches flash (0.5)
-  writethrough          writes reach the file system at once, not by way of the kernel's cache
+  writethrough          writes reach the file system at once, not by way of the kernel's cache: slower, but
+                        each write on a full volume fails; otherwise the next fsync or close does
   sync, dirsync         every change is durable when its call returns
   nosync_image          an fsync reaches the chip, but does not wait for the disk under its image
   allow_other           others than who mounted it may use it; they may in any case where root did
@@ -44,7 +45,7 @@ To mount from /etc/fstab, or with `mount -t fuse.flexfs flash.img mnt`, let /sbi
 this program.
 
 SIGINT, SIGTERM and `umount` all end it cleanly. Whatever an fsync returned for survives even kill -9.
-Exit status 0: mounted (-b) or unmounted cleanly; 1: neither.")]
+Exit status 0: mounted (-b) or unmounted cleanly; 1: neither; 2: wrong usage.")]
 pub struct Mount {
     /// The image file
     pub image: PathBuf,
@@ -69,7 +70,7 @@ pub struct Mount {
     #[arg(long, value_enum, default_value_t = Compress::None)]
     compress: Compress,
     /// Bound on the file system's caches
-    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = cache)]
+    #[arg(long, value_name = "SIZE", default_value = "24MiB", value_parser = cache)]
     cache: usize,
     /// Options as of mount(8), see below
     #[arg(short, value_name = "OPTION,...", value_delimiter = ',', value_parser = Settings::check)]

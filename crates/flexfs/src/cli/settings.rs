@@ -37,7 +37,7 @@ impl Default for Settings {
             profile: Profile::default(),
             mode: Mode::default(),
             compress: Compress::None,
-            cache_bytes: flexfs_core::MountOptions::default().cache_bytes,
+            cache_bytes: lab::bench::MOUNT_CACHE_BYTES,
             atime: Atime::None,
             commit: None,
             sync_image: true,
@@ -61,7 +61,7 @@ const WORDS: [(&str, Act); 29] = [
     ("diratime", |settings, _| flag(settings, MountFlags::NODIRATIME, false)),
     ("nodiratime", |settings, _| flag(settings, MountFlags::NODIRATIME, true)),
     ("commit=", |settings, value| set(&mut settings.commit, Some(seconds(value)?))),
-    ("compress=", |settings, value| set(&mut settings.compress, clap::ValueEnum::from_str(value, false)?)),
+    ("compress=", |settings, value| set(&mut settings.compress, compression(value)?)),
     ("mode=", |settings, value| set(&mut settings.mode, mode(value)?)),
     ("cache=", |settings, value| set(&mut settings.cache_bytes, cache(value)?)),
     ("create=", |settings, value| set(&mut settings.create, Some(size::parse(value)?))),
@@ -116,8 +116,20 @@ impl Settings {
         match WORDS.iter().find(|(known, _)| *known == name) {
             Some((_, act)) => act(self, value),
             None if Self::is_known(word) => Ok(()),
-            None => Err(format!("there is no option \"{word}\", but {}", known())),
+            None if word == "remount" => Err("a FlexFS cannot be remounted: unmount it and mount it anew".into()),
+            None => Err(match Self::other_form(word) {
+                Some((form, true)) => format!("option \"{word}\" needs a value: {form}VALUE"),
+                Some((form, false)) => format!("option \"{form}\" takes no value"),
+                None => format!("there is no option \"{word}\", but {}", known()),
+            }),
         }
+    }
+
+    /// The word that was meant where a value is missing (`true`) or there should be none.
+    fn other_form(word: &str) -> Option<(&'static str, bool)> {
+        let name = word.split('=').next().unwrap_or(word);
+        let found = WORDS.iter().find(|(known, _)| known.trim_end_matches('=') == name)?;
+        Some((found.0, found.0.ends_with('=')))
     }
 
     /// Whether there is such a word, whatever its value is worth.
@@ -133,6 +145,10 @@ impl Settings {
     pub fn check(word: &str) -> Result<String, String> {
         Self::default().apply(word).map(|()| word.to_owned())
     }
+}
+
+fn compression(value: &str) -> Result<Compress, String> {
+    clap::ValueEnum::from_str(value, false).map_err(|_| format!("\"{value}\" is no compression: none or lz4"))
 }
 
 fn known() -> String {
@@ -200,9 +216,23 @@ mod tests {
         for word in ["", "defaults", "user=ann", "x-systemd.automount", "_netdev", "comment=my chip", "nofail"] {
             assert!(Settings::check(word).is_ok(), "{word}");
         }
-        for word in ["speed", "speed=9", "ro=1", "commit", "nosync"] {
+        for word in ["speed", "speed=9", "nosync"] {
             let why = Settings::check(word).unwrap_err();
             assert!(why.contains(word) && why.contains("relatime") && why.contains("commit="), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_known_word_in_the_wrong_form_is_told_what_it_lacks() {
+        let wrong = [
+            ("ro=1", "\"ro\" takes no value"),
+            ("commit", "needs a value: commit=VALUE"),
+            ("compress=zip", "none or lz4"),
+            ("remount", "unmount it"),
+        ];
+        for (word, expected) in wrong {
+            let why = Settings::check(word).unwrap_err();
+            assert!(why.contains(expected) && !why.contains("relatime"), "{why}");
         }
     }
 }

@@ -68,6 +68,9 @@ pub fn label(text: &str) -> Result<String, String> {
     if text.len() > 32 {
         return Err(format!("a label has at most 32 bytes, this one {}", text.len()));
     }
+    if text.chars().any(char::is_control) {
+        return Err("a label has no line ends and no other control characters".into());
+    }
     Ok(text.to_owned())
 }
 

@@ -67,9 +67,14 @@ fn figures(report: &Report) -> String {
         rows.push(("capacity", format!("{} files of 1 MiB: {share:.2} % of the good blocks", grouped(fits.files))));
     }
     if let Some(found) = &report.directory {
-        for (name, growth) in [("create", found.create), ("lookup", found.lookup), ("unlink", found.unlink)] {
+        let operations = [
+            ("create among 100,000", found.create),
+            ("look-up among 100,000", found.lookup),
+            ("unlink among 100,000", found.unlink),
+        ];
+        for (name, growth) in operations {
             let (flash, cpu) = (growth.flash_ratio, growth.cpu_ratio);
-            rows.push((name, format!("among 100,000 names {flash:.2} × the flash time, {cpu:.2} × the processor's")));
+            rows.push((name, format!("{flash:.2} × the flash time among 1,000, {cpu:.2} × the processor time")));
         }
     }
     if let Some(found) = &report.scale {

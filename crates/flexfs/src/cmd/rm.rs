@@ -1,6 +1,7 @@
 //! `flexfs rm`: removes files, and directories with all in them, from an image.
 //!
-//! Invariant: an error too leaves the image unmounted cleanly, without all that was removed until then.
+//! Invariants: what cannot be found or be removed at all is told before anything is; a later error too leaves the image
+//! unmounted cleanly.
 
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
@@ -14,22 +15,32 @@ use crate::{cli, image};
 pub fn run(args: &cli::Rm) -> Result<ExitCode> {
     image::change(&args.image, |fs| {
         let mut tree = Tree { fs, image: &args.image };
-        args.paths.iter().try_for_each(|path| remove(&mut tree, path.as_bytes(), args.recursive))
+        for path in &args.paths {
+            check(&mut tree, path.as_bytes(), args.recursive)?;
+        }
+        args.paths.iter().try_for_each(|path| remove(&mut tree, path.as_bytes()))
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn remove(tree: &mut Tree, path: &[u8], recursive: bool) -> Result<()> {
+/// Whether there is something at `path` that can be removed.
+fn check(tree: &mut Tree, path: &[u8], recursive: bool) -> Result<()> {
     let found = tree.find(path)?;
-    let Some((parent, name)) = found.entry else {
+    if found.entry.is_none() {
         return Err(tree.error(path, "only what has a name in a directory can be removed"));
-    };
+    }
+    if is_dir(&found.attr) && !recursive {
+        return Err(tree.error(path, "a directory; -r removes it with all in it"));
+    }
+    Ok(())
+}
+
+fn remove(tree: &mut Tree, path: &[u8]) -> Result<()> {
+    let found = tree.find(path)?;
+    let Some((parent, name)) = found.entry else { return Ok(()) };
     if !is_dir(&found.attr) {
         let removed = tree.fs.unlink(parent, &name, now_ns());
         return tree.told(path, removed);
-    }
-    if !recursive {
-        return Err(tree.error(path, "a directory; -r removes it with all in it"));
     }
     tree.walk(found.attr.ino, path, &mut |tree, visited, step| {
         let removed = match step {

@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use flexfs_core::{Error, Ino, NewNode, SetAttr, kind};
+use flexfs_core::{Error, Ino, NewNode, RenameMode, SetAttr, kind};
 use indicatif::ProgressBar;
 use walkdir::WalkDir;
 
@@ -31,6 +31,9 @@ const PERMISSIONS: u32 = 0o7777;
 /// Attributes of these names are the kernel's view of something that FlexFS does not have, but for access control
 /// lists.
 const FOREIGN_ATTRIBUTES: &[u8] = b"system.";
+
+/// The name under which something is made that will replace another.
+const DRAFT: &[u8] = b".flexfs-put";
 
 /// What is not taken from the source as it is.
 #[derive(Clone, Copy, Default)]
@@ -155,15 +158,42 @@ impl<'a> BringIn<'a> {
             bail!("{}: is the image itself; keep it out of what is copied", source.display());
         }
         let time_ns = self.time_ns(meta);
-        match tree.fs.lookup(parent, name) {
+        let replaces = match tree.fs.lookup(parent, name) {
             Ok(found) if is_dir(&found) => return Err(tree.error(at, "a directory is in the way; remove it first")),
-            Ok(_) => {
-                let removed = tree.fs.unlink(parent, name, time_ns);
-                tree.told(at, removed)?;
-            }
-            Err(Error::NotFound) => {}
+            Ok(_) => true,
+            Err(Error::NotFound) => false,
             Err(error) => return Err(tree.error(at, error)),
+        };
+        // What is replaced stays until the new one is whole.
+        let draft = if replaces { DRAFT } else { name };
+        let made = self.make(tree, (parent, draft), source, meta, at).and_then(|()| {
+            let renamed = match replaces {
+                true => tree.fs.rename(parent, draft, parent, name, RenameMode::Replace, time_ns),
+                false => Ok(()),
+            };
+            tree.told(at, renamed)
+        });
+        if made.is_err() || replaces {
+            // After an error it must go; after a rename it is gone, unless both were names of one file.
+            match tree.fs.unlink(parent, draft, time_ns) {
+                Ok(()) | Err(Error::NotFound) => {}
+                Err(error) if made.is_ok() => return Err(tree.error(at, error)),
+                Err(_) => {}
+            }
         }
+        made
+    }
+
+    /// Makes what is no directory.
+    fn make(
+        &mut self,
+        tree: &mut Tree,
+        (parent, name): (Ino, &[u8]),
+        source: &Path,
+        meta: &Metadata,
+        at: &[u8],
+    ) -> Result<()> {
+        let (identity, time_ns) = ((meta.dev(), meta.ino()), self.time_ns(meta));
         if let Some(&first) = self.links.get(&identity) {
             let linked = tree.fs.link(first, parent, name, time_ns);
             tree.told(at, linked)?;

@@ -58,12 +58,39 @@ impl<'a> TakeOut<'a> {
         self.dress(tree, path, attr, dest)
     }
 
+    /// What is no directory: made under another name, so that what it replaces stays until it is whole.
     fn leaf(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) -> Result<()> {
-        make_way(dest)?;
+        check_way(dest)?;
+        let draft = draft_of(dest);
+        remove(&draft)?;
+        match self.make(tree, path, attr, &draft) {
+            Ok(true) => {
+                fs::rename(&draft, dest).with_context(|| dest.display().to_string())?;
+                // Of two names of one file a rename leaves both.
+                remove(&draft)?;
+                if attr.nlink > 1 {
+                    self.links.insert(attr.ino, dest.to_path_buf());
+                }
+                Ok(())
+            }
+            Ok(false) => {
+                self.lost += 1;
+                Ok(())
+            }
+            Err(error) => {
+                // The error that led here is the one to tell.
+                let _ = remove(&draft);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes what is no directory; false, and nothing, if the image cannot give it back.
+    fn make(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) -> Result<bool> {
         if let Some(first) = self.links.get(&attr.ino)
             && fs::hard_link(first, dest).is_ok()
         {
-            return Ok(());
+            return Ok(true);
         }
         let made = match attr.mode & kind::MASK {
             kind::FILE => self.file(tree, path, attr, dest)?,
@@ -86,14 +113,10 @@ impl<'a> TakeOut<'a> {
                 true
             }
         };
-        if !made {
-            self.lost += 1;
-            return Ok(());
+        if made {
+            self.dress(tree, path, attr, dest)?;
         }
-        if attr.nlink > 1 {
-            self.links.insert(attr.ino, dest.to_path_buf());
-        }
-        self.dress(tree, path, attr, dest)
+        Ok(made)
     }
 
     /// A file's contents; false, and no file, if the image cannot give them back.
@@ -204,15 +227,29 @@ pub fn print(tree: &mut Tree, path: &[u8], attr: &Attr, out: &mut dyn Write) -> 
     out.flush().context("standard output")
 }
 
-/// Removes what is replaced.
-fn make_way(dest: &Path) -> Result<()> {
+/// Whether what is to be made can stand there.
+fn check_way(dest: &Path) -> Result<()> {
     match fs::symlink_metadata(dest) {
         Ok(found) if found.is_dir() => {
             bail!("{}: a directory is in the way; move it, or choose another", dest.display())
         }
-        Ok(_) => fs::remove_file(dest).with_context(|| dest.display().to_string()),
+        Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error).with_context(|| dest.display().to_string()),
+    }
+}
+
+/// The name under which something is made that will be `dest`.
+fn draft_of(dest: &Path) -> PathBuf {
+    let number = std::process::id();
+    dest.with_file_name(format!(".flexfs-get-{number}"))
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(|| path.display().to_string()),
+        _ => Ok(()),
     }
 }
 
