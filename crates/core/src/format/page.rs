@@ -62,9 +62,6 @@ pub fn capacity(slot_bytes: usize) -> usize {
     slot_bytes.saturating_sub(HEADER_BYTES) / ENTRY_BYTES
 }
 
-/// The most chunks one entry can cover.
-pub const RUN_MAX: u64 = u16::MAX as u64;
-
 /// A page's bytes, `slot_bytes` long.
 pub fn encode(level: u8, entries: &[Entry], slot_bytes: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(slot_bytes);

@@ -9,6 +9,9 @@ pub const NO_SLOT: Slot = (1 << 40) - 1;
 /// Nodes start and end on multiples of this within their slot.
 pub const NODE_UNIT: usize = 16;
 
+/// The most chunks one place can cover.
+pub const RUN_MAX: u64 = u16::MAX as u64;
+
 /// Where a key's content stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -30,6 +33,24 @@ impl Place {
         match self {
             Place::Run { count, .. } | Place::Reserved { count } => u64::from(count),
             _ => 1,
+        }
+    }
+
+    /// The place that covers what this and the `next` one cover, if that goes on where this one ends.
+    pub fn joined(self, next: Place) -> Option<Place> {
+        if self.span() + next.span() > RUN_MAX {
+            return None;
+        }
+        match (self, next) {
+            (Place::Run { slot, count }, Place::Run { slot: after, count: more })
+                if slot + u64::from(count) == after =>
+            {
+                Some(Place::Run { slot, count: count + more })
+            }
+            (Place::Reserved { count }, Place::Reserved { count: more }) => {
+                Some(Place::Reserved { count: count + more })
+            }
+            _ => None,
         }
     }
 

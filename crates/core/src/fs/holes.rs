@@ -9,8 +9,7 @@ use super::types::*;
 use crate::error::{Error, Result};
 use crate::format::key::{KeyKind, key, offset_of};
 use crate::format::node::Body;
-use crate::format::page::RUN_MAX;
-use crate::format::place::Place;
+use crate::format::place::{Place, RUN_MAX};
 use crate::index::delta::Change;
 
 /// What a chunk's place in the index may take, twice over, since a checkpoint writes the new index beside the old.

@@ -3,7 +3,6 @@
 use alloc::collections::BTreeMap;
 
 use crate::format::key::Key;
-use crate::format::page::RUN_MAX;
 use crate::format::place::Place;
 
 /// What becomes of a range of keys.
@@ -85,18 +84,16 @@ impl Delta {
         self.map.insert(key, change);
     }
 
-    /// As [`Delta::set`], but joins a run of slots to the run just before it.
+    /// As [`Delta::set`], but joins a place to the one just before it, where the two go on from each other.
     pub fn set_joined(&mut self, key: Key, change: Change) {
         let end = key + change.span();
         self.clear(key, end);
-        if let Change::Put(Place::Run { slot, count }) = change
-            && let Some((&start, before)) = self.map.range_mut(..key).next_back()
-            && let Change::Put(Place::Run { slot: first, count: length }) = before
-            && start + u128::from(*length) == key
-            && *first + u64::from(*length) == slot
-            && u64::from(*length) + u64::from(count) <= RUN_MAX
+        if let Change::Put(place) = change
+            && let Some((&start, Change::Put(before))) = self.map.range_mut(..key).next_back()
+            && start + u128::from(before.span()) == key
+            && let Some(both) = before.joined(place)
         {
-            *length += count;
+            *before = both;
             return;
         }
         self.map.insert(key, change);

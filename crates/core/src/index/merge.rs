@@ -258,22 +258,11 @@ fn overlay(old: &[Entry], changes: &Delta, low: Key, high: Key, join: bool, out:
 
 fn push(entry: Entry, join: bool, out: &mut Vec<Entry>) {
     if join
-        && let Place::Reserved { count } = entry.place
-        && let Some(Entry { key, place: Place::Reserved { count: length } }) = out.last_mut()
-        && *key + u128::from(*length) == entry.key
-        && u64::from(*length + count) <= page::RUN_MAX
+        && let Some(last) = out.last_mut()
+        && last.end() == entry.key
+        && let Some(both) = last.place.joined(entry.place)
     {
-        *length += count;
-        return;
-    }
-    if join
-        && let Place::Run { slot, count } = entry.place
-        && let Some(Entry { key, place: Place::Run { slot: first, count: length } }) = out.last_mut()
-        && *key + u128::from(*length) == entry.key
-        && *first + u64::from(*length) == slot
-        && u64::from(*length + count) <= page::RUN_MAX
-    {
-        *length += count;
+        last.place = both;
         return;
     }
     out.push(entry);
