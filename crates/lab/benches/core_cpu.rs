@@ -87,6 +87,6 @@ fn main() {
     let (floor, core) = (floor.0.get(), core.0.get());
     if core < Duration::MAX && floor < Duration::MAX {
         let ratio = floor.as_secs_f64() / core.as_secs_f64();
-        println!("core_cpu: {floor:?} against {core:?} for {} MiB: ratio {ratio:.3} (bar 0.25)", FILE_BYTES >> 20);
+        println!("core_cpu: {floor:?} against {core:?} for {} MiB: ratio {ratio:.3} (bar 0.4)", FILE_BYTES >> 20);
     }
 }

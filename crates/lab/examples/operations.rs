@@ -12,7 +12,7 @@
 use std::process::ExitCode;
 
 use emulator::{Chip, Profile};
-use flexfs_core::{Error, FormatOptions, Fs, Ino, MountOptions, NewNode, ROOT_INO, kind};
+use flexfs_core::{Error, FormatOptions, Fs, HOST_CACHE_BYTES, Ino, MountOptions, NewNode, ROOT_INO, kind};
 use lab::content::{Fill, Texture, mix};
 
 const CHIP_BYTES: u64 = 256 << 20;
@@ -35,7 +35,7 @@ fn volume() -> Result<(Fs<Chip>, Ino), Error> {
     let label = "count".into();
     let format = FormatOptions { volume_id: [1; 16], label, root_mode: 0o755, root_uid: 0, root_gid: 0, now_ns: 0 };
     Fs::format(&mut chip, &format)?;
-    let options = MountOptions { cache_bytes: lab::bench::MOUNT_CACHE_BYTES, ..MountOptions::default() };
+    let options = MountOptions { cache_bytes: HOST_CACHE_BYTES, ..MountOptions::default() };
     let mut fs = Fs::mount(chip, options).map_err(|(_, error)| error)?;
     let ino = fs.create(ROOT_INO, b"file", node(), 0)?.ino;
     let page = Fill { seed: 1, start: 0, texture: Texture::Noise }.bytes(PAGE as usize);

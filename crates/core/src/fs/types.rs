@@ -124,6 +124,9 @@ pub enum Atime {
     Relative,
 }
 
+/// A bound on the caches for hosts with memory to spare: enough for directories of 100,000 names.
+pub const HOST_CACHE_BYTES: usize = 24 << 20;
+
 /// How a volume is mounted.
 #[derive(Clone, Debug)]
 pub struct MountOptions {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::{Args, Parser};
 use emulator::Profile;
-use flexfs_core::Mode;
+use flexfs_core::{HOST_CACHE_BYTES, Mode};
 use rustix::mount::MountFlags;
 
 use super::settings::Settings;
-use super::values::{Compress, cache, mode, profile, profile_help};
+use super::values::{Compress, cache, cache_help, mode, profile, profile_help};
 use crate::size;
 
 /// The names under which the program is a helper of mount(8), for the types `fuse.flexfs` and `flexfs`.
@@ -69,9 +69,8 @@ pub struct Mount {
     /// Compress data on its way to flash
     #[arg(long, value_enum, default_value_t = Compress::None)]
     compress: Compress,
-    /// Bound on the file system's caches
-    #[arg(long, value_name = "SIZE", default_value = "24MiB", value_parser = cache)]
-    cache: usize,
+    #[arg(long, value_name = "SIZE", value_parser = cache, help = cache_help())]
+    cache: Option<usize>,
     /// Options as of mount(8), see below
     #[arg(short, value_name = "OPTION,...", value_delimiter = ',', value_parser = Settings::check)]
     options: Vec<String>,
@@ -85,7 +84,7 @@ impl Mount {
             profile: self.profile.clone(),
             mode: self.mode,
             compress: self.compress,
-            cache_bytes: self.cache,
+            cache_bytes: self.cache.unwrap_or(HOST_CACHE_BYTES),
             ..Settings::default()
         };
         settings.manner.flags.set(MountFlags::RDONLY, self.ro);

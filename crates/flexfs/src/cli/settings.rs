@@ -37,7 +37,7 @@ impl Default for Settings {
             profile: Profile::default(),
             mode: Mode::default(),
             compress: Compress::None,
-            cache_bytes: lab::bench::MOUNT_CACHE_BYTES,
+            cache_bytes: flexfs_core::HOST_CACHE_BYTES,
             atime: Atime::None,
             commit: None,
             sync_image: true,

@@ -91,6 +91,12 @@ pub fn uuid(text: &str) -> Result<[u8; 16], String> {
 /// The least the caches can work with.
 const LEAST_CACHE_BYTES: u64 = 256 << 10;
 
+/// What the bound on the caches is, and how large unless it is given.
+pub fn cache_help() -> String {
+    format!("Bound on the file system's caches [default: {}]", size::human(flexfs_core::HOST_CACHE_BYTES as u64))
+}
+
+/// A bound the caches can keep.
 pub fn cache(text: &str) -> Result<usize, String> {
     let bytes = size::parse(text)?;
     if bytes < LEAST_CACHE_BYTES {

@@ -15,7 +15,7 @@ use flexfs_core::{Compression, Error, Mode};
 use nand::NandError;
 use serde::Serialize;
 
-pub use names::{CACHE_BYTES as MOUNT_CACHE_BYTES, Directory, Growth, Scale, scale_on};
+pub use names::{Directory, Growth, Scale, scale_on};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,15 +5,12 @@
 
 use cpu_time::ProcessTime;
 use emulator::Chip;
-use flexfs_core::{Ino, NewNode, ROOT_INO, kind};
+use flexfs_core::{HOST_CACHE_BYTES, Ino, NewNode, ROOT_INO, kind};
 use serde::Serialize;
 
 use super::volume::{Volume, chip, format, report};
 use super::{BenchError, Config, Progress, Report, Workload};
 use crate::content::mix;
-
-/// Cache of a volume with very many names, as `flexfs mount` has by default.
-pub const CACHE_BYTES: usize = 24 << 20;
 
 /// Entries of the one large directory, and of each of the small ones, which are as many together.
 const LARGE: u64 = 100_000;
@@ -88,7 +85,7 @@ fn cost(
 }
 
 pub fn directory(config: &Config, progress: Progress) -> Result<Report, BenchError> {
-    let config = &Config { cache_bytes: CACHE_BYTES, ..config.clone() };
+    let config = &Config { cache_bytes: HOST_CACHE_BYTES, ..config.clone() };
     let mut costs = Vec::new();
     let mut last = None;
     for (done, each) in [(0, SMALL), (1, LARGE)] {
@@ -168,7 +165,7 @@ pub fn scale(config: &Config, progress: Progress) -> Result<Report, BenchError> 
 
 /// Runs `scale` on a chip of the caller's.
 pub fn scale_on(mut chip: Chip, config: &Config, progress: Progress) -> Result<Report, BenchError> {
-    let config = &Config { cache_bytes: CACHE_BYTES, ..config.clone() };
+    let config = &Config { cache_bytes: HOST_CACHE_BYTES, ..config.clone() };
     format(&mut chip, config)?;
     let mut volume = Volume::mount(chip, config)?;
     volume.start_counting();
