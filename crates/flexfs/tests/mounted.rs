@@ -14,7 +14,7 @@ use common::{
     Dice, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, listing, mount_type, output, run,
     umount, wait_for,
 };
-use rustix::fs::{CWD, FallocateFlags, FileType, Mode, RenameFlags, XattrFlags};
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
@@ -212,25 +212,6 @@ fn extended_attributes_are_kept_listed_and_removed() {
     assert_eq!(names, [&b"user.one"[..], b"user.two"]);
     rustix::fs::removexattr(&path, "user.one").unwrap();
     assert_eq!(rustix::fs::removexattr(&path, "user.one"), Err(Errno::NODATA));
-    mount.unmount();
-}
-
-#[test]
-fn a_hole_reads_as_zeros_and_what_would_shift_bytes_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let mount = Mount::new(&image(dir.path(), "64MiB"));
-    let path = mount.join("file");
-    let mut expected = Dice::new(2).bytes(100_000);
-    fs::write(&path, &expected).unwrap();
-    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
-    rustix::fs::fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 5000, 50_001).unwrap();
-    expected[5000..55_001].fill(0);
-    assert!(fs::read(&path).unwrap() == expected);
-    for shifting in [FallocateFlags::COLLAPSE_RANGE, FallocateFlags::INSERT_RANGE] {
-        assert_eq!(rustix::fs::fallocate(&file, shifting, 0, 4096), Err(Errno::OPNOTSUPP));
-    }
-    assert!(fs::read(&path).unwrap() == expected);
-    drop(file);
     mount.unmount();
 }
 

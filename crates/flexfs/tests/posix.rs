@@ -60,6 +60,25 @@ fn reserved_space_counts_at_once_and_holds_on_a_full_volume_and_over_a_remount()
 }
 
 #[test]
+fn a_hole_reads_as_zeros_and_what_would_shift_bytes_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mount = Mount::new(&image(dir.path(), "64MiB"));
+    let path = mount.join("file");
+    let mut expected = Dice::new(2).bytes(100_000);
+    fs::write(&path, &expected).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    rustix::fs::fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 5000, 50_001).unwrap();
+    expected[5000..55_001].fill(0);
+    assert!(fs::read(&path).unwrap() == expected);
+    for shifting in [FallocateFlags::COLLAPSE_RANGE, FallocateFlags::INSERT_RANGE] {
+        assert_eq!(rustix::fs::fallocate(&file, shifting, 0, 4096), Err(Errno::OPNOTSUPP));
+    }
+    assert!(fs::read(&path).unwrap() == expected);
+    drop(file);
+    mount.unmount();
+}
+
+#[test]
 fn a_range_can_be_made_zeros() {
     let dir = tempfile::tempdir().unwrap();
     let mount = Mount::new(&image(dir.path(), "64MiB"));
