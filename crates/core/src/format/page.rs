@@ -1,7 +1,7 @@
 //! A page of the index: sorted entries of 24 bytes behind a header of 16.
 //!
 //! A leaf (level 0) maps keys to places, a page above maps the first key of each child to the child's slot.
-//! Invariant: decoded pages are sorted and no entry's keys reach into the next one's.
+//! Invariant: decoded pages are sorted and no entry's keys reach into the next one's, or another inode's.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::key::Key;
+use super::key::{Key, ino_of};
 use super::place::Place;
 use super::tag::{low, wide};
 
@@ -104,7 +104,7 @@ impl Page {
         let mut end = 0;
         for index in 0..count {
             let entry = page.get(index)?;
-            if entry.key < end || (level > 0 && !matches!(entry.place, Place::Run { count: 1, .. })) {
+            if entry.key < end || ino_of(entry.key) != ino_of(entry.end() - 1) || (level > 0 && !matches!(entry.place, Place::Run { count: 1, .. })) {
                 return None;
             }
             end = entry.end();

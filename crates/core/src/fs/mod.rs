@@ -287,8 +287,16 @@ impl<N: Nand> Fs<N> {
             return Ok(());
         }
         self.begin_removal()?;
-        self.forget(ino)?;
+        self.forget_orphan(ino)?;
         self.end_change(now_ns)
+    }
+
+    /// Removes an inode that lost its last name before its last handle.
+    pub(crate) fn forget_orphan(&mut self, ino: Ino) -> Result<()> {
+        self.forget(ino)?;
+        let seq = self.flash.next_seq;
+        self.index.set(&mut self.flash, key(0, KeyKind::Orphan, ino), Change::Cut(1), seq, false)?;
+        Ok(())
     }
 
     /// Removes an inode with everything it has.
@@ -298,7 +306,6 @@ impl<N: Nand> Fs<N> {
         let (from, to) = whole_inode(ino);
         let seq = self.flash.next_seq;
         self.index.set(&mut self.flash, from, Change::Cut(to - from), seq, false)?;
-        self.index.set(&mut self.flash, key(0, KeyKind::Orphan, ino), Change::Cut(1), seq, false)?;
         self.volume.files = self.volume.files.saturating_sub(1);
         self.push(ino, Body::Forget)
     }

@@ -12,8 +12,8 @@ use crate::format::place::Place;
 
 /// Where a name is, or where it could go.
 pub(crate) enum Spot {
-    /// Its offset, and where its node stands.
-    Taken(u64, Place),
+    /// Its offset, where its node stands, and the inode it leads to (0 for an attribute).
+    Taken(u64, Place, u64),
     /// A free offset among those of its hash.
     Free(u64),
 }
@@ -25,13 +25,14 @@ impl<N: Nand> Fs<N> {
         let mut free = first;
         let (mut from, to) = (key(ino, kind, first), key(ino, kind, first) + Key::from(COLLISION_SPAN));
         while let Some(entry) = self.index.next(&mut self.flash, from, to)? {
-            let same = self.with_node(entry.place, |_, node| match node.body {
-                Body::Entry { name: found, .. } | Body::Xattr { name: found, .. } => Some(found == name),
+            let (same, child) = self.with_node(entry.place, |_, node| match node.body {
+                Body::Entry { name: found, child, .. } => Some((found == name, child)),
+                Body::Xattr { name: found, .. } => Some((found == name, 0)),
                 _ => None,
             })?;
             let offset = offset_of(entry.key);
             if same {
-                return Ok(Spot::Taken(offset, entry.place));
+                return Ok(Spot::Taken(offset, entry.place, child));
             }
             if offset == free {
                 free += 1;
@@ -44,18 +45,12 @@ impl<N: Nand> Fs<N> {
         Ok(Spot::Free(free))
     }
 
-    /// The inode an entry of a directory leads to.
+    /// The offset of an entry of a directory, and the inode it leads to.
     pub(crate) fn find_entry(&mut self, dir: u64, name: &[u8]) -> Result<Option<(u64, u64)>> {
-        match self.find_name(dir, KeyKind::Entry, name)? {
-            Spot::Free(_) => Ok(None),
-            Spot::Taken(offset, place) => {
-                let child = self.with_node(place, |_, node| match node.body {
-                    Body::Entry { child, .. } => Some(child),
-                    _ => None,
-                })?;
-                Ok(Some((offset, child)))
-            }
-        }
+        Ok(match self.find_name(dir, KeyKind::Entry, name)? {
+            Spot::Free(_) => None,
+            Spot::Taken(offset, _, child) => Some((offset, child)),
+        })
     }
 
     /// The names of an inode's attributes.

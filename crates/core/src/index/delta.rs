@@ -1,8 +1,10 @@
-//! Changes of the index that are not on flash yet: puts and cuts of key ranges, which never overlap.
+//! Changes of the index that are not on flash yet: puts and cuts of key ranges.
+//!
+//! Invariant: no two overlap, and none reaches beyond its inode.
 
 use alloc::collections::BTreeMap;
 
-use crate::format::key::Key;
+use crate::format::key::{Key, ino_of, whole_inode};
 use crate::format::place::Place;
 
 /// What becomes of a range of keys.
@@ -49,11 +51,21 @@ impl Delta {
         self.map.is_empty()
     }
 
-    /// The first change that covers `key` or comes after it: start, end, change.
-    pub fn seek(&self, key: Key) -> Option<(Key, Key, Change)> {
+    /// The first change that reaches into `from..to`: start, end, change.
+    pub fn seek(&self, from: Key, to: Key) -> Option<(Key, Key, Change)> {
         let whole = |(&start, &change): (&Key, &Change)| (start, start + change.span(), change);
-        let before = self.map.range(..=key).next_back().map(whole).filter(|&(_, end, _)| end > key);
-        before.or_else(|| self.map.range(key..).next().map(whole))
+        let last = self.last_before(from, to).map(whole)?;
+        if last.0 <= from {
+            return Some(last).filter(|&(_, end, _)| end > from);
+        }
+        let before = self.last_before(from, from + 1).map(whole).filter(|&(_, end, _)| end > from);
+        before.or_else(|| self.map.range(from..to).next().map(whole))
+    }
+
+    /// The last change that begins before `end` and, if it begins before `key`, may reach it: no change reaches beyond
+    /// its inode.
+    fn last_before(&self, key: Key, end: Key) -> Option<(&Key, &Change)> {
+        self.map.range(whole_inode(ino_of(key)).0..end).next_back()
     }
 
     /// All changes in order.
@@ -88,7 +100,7 @@ impl Delta {
     pub fn set_joined(&mut self, key: Key, change: Change) {
         let end = key + change.span();
         self.clear(key, end);
-        if let Change::Put(place) = change
+        if let Change::Put(place @ (Place::Run { .. } | Place::Reserved { .. })) = change
             && let Some((&start, Change::Put(before))) = self.map.range_mut(..key).next_back()
             && start + u128::from(before.span()) == key
             && let Some(both) = before.joined(place)
@@ -100,6 +112,11 @@ impl Delta {
     }
 
     fn clear(&mut self, key: Key, end: Key) {
+        match self.last_before(key, end) {
+            None => return,
+            Some((&start, change)) if start < key && start + change.span() <= key => return,
+            Some(_) => {}
+        }
         if let Some((&start, &before)) = self.map.range(..key).next_back() {
             let before_end = start + before.span();
             if before_end > key {
@@ -134,7 +151,7 @@ mod tests {
         delta.set(13, run(500, 2));
         let all: alloc::vec::Vec<_> = delta.iter().collect();
         assert_eq!(all, [(10, run(100, 3)), (13, run(500, 2)), (15, run(105, 5))]);
-        assert_eq!(delta.seek(14), Some((13, 15, run(500, 2))));
+        assert_eq!(delta.seek(14, 20), Some((13, 15, run(500, 2))));
     }
 
     #[test]

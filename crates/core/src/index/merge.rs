@@ -113,7 +113,7 @@ impl Merge {
             return None;
         }
         let changes = self.changes.as_ref().unwrap_or(frozen);
-        let change = changes.seek(self.done).map(|(start, ..)| start.max(self.done));
+        let change = changes.seek(self.done, KEY_END).map(|(start, ..)| start.max(self.done));
         let touched = self.touch.range((self.level, self.done)..(self.level + 1, 0)).next().map(|&(_, key)| key);
         change.into_iter().chain(touched).min()
     }
@@ -230,7 +230,7 @@ fn overlay(old: &[Entry], changes: &Delta, low: Key, high: Key, join: bool, out:
     let mut rest = old;
     let mut at = low;
     while at < high {
-        let change = changes.seek(at).filter(|&(start, ..)| start < high);
+        let change = changes.seek(at, high);
         let (start, end) = change.map_or((high, high), |(start, end, _)| (start.max(at), end.min(high)));
         while let Some((&entry, after)) = rest.split_first() {
             if entry.key >= start {

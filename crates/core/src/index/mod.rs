@@ -17,6 +17,9 @@ use crate::format::key::{Key, KeyKind, kind_of};
 use crate::format::page::Entry;
 use crate::format::place::Place;
 
+/// Entries that one change replaces as a rule: these are not looked up a second time.
+const FEW: usize = 4;
+
 /// The index.
 #[derive(Default)]
 pub struct Index {
@@ -54,7 +57,7 @@ impl Index {
             _ => return self.tree.next(flash, from, to),
         };
         while from < to {
-            let Some((start, end, change)) = changes.seek(from).filter(|&(start, ..)| start < to) else {
+            let Some((start, end, change)) = changes.seek(from, to) else {
                 return self.next_from(flash, layer + 1, from, to);
             };
             if start > from {
@@ -82,27 +85,7 @@ impl Index {
         seq: u64,
         fresh: bool,
     ) -> Result<Replaced> {
-        let mut replaced = Replaced::default();
-        let (mut from, to) = (key, key + change.span());
-        // Of what spans pages none may be unreadable: nothing must be left half done.
-        while !fresh
-            && change.span() > 1
-            && let Some(entry) = self.next(flash, from, to)?
-        {
-            from = entry.end();
-        }
-        from = key;
-        while !fresh && let Some(entry) = self.next(flash, from, to)? {
-            replaced.any = true;
-            if kind_of(entry.key) == KeyKind::Data as u8 {
-                replaced.chunks += entry.place.span();
-            }
-            if let Place::Reserved { count } = entry.place {
-                self.reserved_chunks = self.reserved_chunks.saturating_sub(u64::from(count));
-            }
-            flash.release(entry.place, seq);
-            from = entry.end();
-        }
+        let replaced = if fresh { Replaced::default() } else { self.take(flash, key, key + change.span(), seq)? };
         match change {
             Change::Put(place) => {
                 if let Place::Reserved { count } = place {
@@ -115,6 +98,39 @@ impl Index {
             Change::Cut(_) => {}
         }
         Ok(replaced)
+    }
+
+    /// Counts what stands in `from..to` as gone. Where any of it cannot be read, nothing is.
+    fn take<N: Nand>(&mut self, flash: &mut Flash<N>, mut from: Key, to: Key, seq: u64) -> Result<Replaced> {
+        let mut few = [None; FEW];
+        let (first, mut count) = (from, 0);
+        while let Some(entry) = self.next(flash, from, to)? {
+            if let Some(place) = few.get_mut(count) {
+                *place = Some(entry);
+            }
+            (from, count) = (entry.end(), count + 1);
+        }
+        let mut replaced = Replaced { chunks: 0, any: count > 0 };
+        if count <= FEW {
+            few.into_iter().flatten().for_each(|entry| self.count_gone(flash, entry, seq, &mut replaced));
+            return Ok(replaced);
+        }
+        from = first;
+        while let Some(entry) = self.next(flash, from, to)? {
+            self.count_gone(flash, entry, seq, &mut replaced);
+            from = entry.end();
+        }
+        Ok(replaced)
+    }
+
+    fn count_gone<N: Nand>(&mut self, flash: &mut Flash<N>, entry: Entry, seq: u64, replaced: &mut Replaced) {
+        if kind_of(entry.key) == KeyKind::Data as u8 {
+            replaced.chunks += entry.place.span();
+        }
+        if let Place::Reserved { count } = entry.place {
+            self.reserved_chunks = self.reserved_chunks.saturating_sub(u64::from(count));
+        }
+        flash.release(entry.place, seq);
     }
 
     /// Makes `key` point to a copy, if it still points to the original. Whether it did.

@@ -233,7 +233,7 @@ impl<N: Nand> Fs<N> {
                 Err(Error::NoSpace) => return Ok(()),
                 ready => ready?,
             }
-            match self.forget(offset_of(entry.key)) {
+            match self.forget_orphan(offset_of(entry.key)) {
                 // What cannot be read stays; the rest of the volume is as good as before.
                 Err(Error::Corrupt { .. }) => {}
                 outcome => {
