@@ -2,7 +2,7 @@
 //! nothing else, and wrong bytes are never returned.
 
 use emulator::{Chip, Corruption, FaultConfig};
-use flexfs_core::{Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, kind};
+use flexfs_core::{Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, SetAttr, kind};
 use lab::content::{Fill, Texture, mix};
 use lab::crash::{Rig, Run};
 use lab::ops::Supply;
@@ -95,22 +95,28 @@ fn mount(chip: Chip, rig: &Rig) -> Result<Fs<Chip>, Error> {
     Fs::mount(chip, rig.options.clone()).map_err(|(_, error)| error)
 }
 
-/// Damages each programmed page in turn, each on a copy of its own, and counts what was lost by it.
-fn damage_each_page(mode: Mode, corruption: Corruption) -> Vec<Readable> {
-    let (rig, chip) = filled_chip(mode);
-    let mut losses = Vec::new();
+/// Every page that holds something.
+fn programmed_pages(chip: &Chip) -> Vec<(u32, u32)> {
+    let mut pages = Vec::new();
     for block in 0..chip.geometry().blocks {
         let Some(cells) = chip.block_mode(block) else { continue };
         for unit in 0..chip.next_unit(block) {
-            for page in chip.layout(cells).unit_pages(unit).to_vec() {
-                let mut copy = chip.snapshot();
-                copy.corrupt_page(block, page, corruption).unwrap();
-                let mut fs = mount(copy, &rig).unwrap_or_else(|e| panic!("block {block} page {page}: mount: {e}"));
-                losses.push(read_all(&mut fs));
-            }
+            pages.extend(chip.layout(cells).unit_pages(unit).iter().map(|&page| (block, page)));
         }
     }
-    losses
+    pages
+}
+
+/// Damages each programmed page in turn, each on a copy of its own, and counts what was lost by it.
+fn damage_each_page(mode: Mode, corruption: Corruption) -> Vec<Readable> {
+    let (rig, chip) = filled_chip(mode);
+    let damage = |(block, page)| {
+        let mut copy = chip.snapshot();
+        copy.corrupt_page(block, page, corruption).unwrap();
+        let mut fs = mount(copy, &rig).unwrap_or_else(|e| panic!("block {block} page {page}: mount: {e}"));
+        read_all(&mut fs)
+    };
+    programmed_pages(&chip).into_iter().map(damage).collect()
 }
 
 #[test]
@@ -148,6 +154,70 @@ fn damage_under_a_mounted_volume_is_told_and_counted() {
     let readable = read_all(&mut fs);
     assert!(readable.lost_chunks + readable.lost_files > 0, "{readable:?}");
     assert!(fs.info().unwrap().corrupt_reads > 0);
+}
+
+/// Where a part of a file begins, within a chunk, and how long it is.
+const PART: (u64, u64) = (CHUNK_BYTES as u64 + 500, 4 * CHUNK_BYTES as u64);
+
+type Cut = dyn Fn(&mut Fs<Chip>, Ino) -> Result<(), Error>;
+
+/// A range that ended in an unreadable chunk was punched, zeroed or cut off up to there, and then refused.
+#[test]
+fn what_damage_keeps_from_being_cut_is_left_as_it_was() {
+    let (rig, chip) = filled_chip(Mode::Baseline);
+    let cuts: [&Cut; 3] = [
+        &|fs, ino| fs.punch(ino, PART.0, PART.1, 2),
+        &|fs, ino| fs.zero_range(ino, PART.0, PART.1, false, 2),
+        &|fs, ino| fs.setattr(ino, SetAttr { size: Some(PART.0), ..SetAttr::default() }, 2).map(drop),
+    ];
+    let mut refused = [0; 3];
+    for (block, page) in programmed_pages(&chip) {
+        for (cut, refused) in cuts.iter().zip(&mut refused) {
+            let mut fs = mount(chip.snapshot(), &rig).unwrap();
+            let ino = fs.lookup(ROOT_INO, b"file3").unwrap().ino;
+            fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+            if let Err(error) = cut(&mut fs, ino) {
+                assert_eq!(error.errno(), 5, "{error}");
+                *refused += 1;
+                read_all(&mut fs);
+            }
+        }
+    }
+    assert_eq!(refused, [2, 2, 1], "an unreadable chunk at an edge, and nothing else, is in the way");
+}
+
+/// A copy of a damaged file was refused after a part of it was there.
+#[test]
+fn a_copy_that_meets_damage_tells_how_far_it_came() {
+    let rig = rig(Mode::Baseline);
+    let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
+    let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+    let [long, copy] = [&b"long"[..], b"copy"].map(|name| fs.create(ROOT_INO, name, node, 1).unwrap().ino);
+    let bytes = Fill { seed: 1, start: 0, texture: Texture::Noise }.bytes(40 * CHUNK_BYTES);
+    fs.write(long, 0, &bytes, 1).unwrap();
+    let (chip, unmounted) = fs.unmount(1);
+    unmounted.unwrap();
+    let mut in_part = 0;
+    for (block, page) in programmed_pages(&chip) {
+        let mut fs = mount(chip.snapshot(), &rig).unwrap();
+        fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+        let mut copied = 0;
+        let outcome = loop {
+            match fs.copy_range((long, copied), (copy, copied), bytes.len() as u64 - copied, 2) {
+                Ok(more) if more > 0 => copied += more,
+                outcome => break outcome.map_err(|error| error.errno()),
+            }
+        };
+        let mut found = vec![0; copied as usize];
+        if copied > 0 {
+            assert_eq!(fs.read(copy, 0, &mut found).unwrap() as u64, copied);
+            assert_eq!(fs.getattr(copy).unwrap().size, copied);
+        }
+        assert!(found == bytes[..copied as usize] && (outcome == Ok(0)) == (found.len() == bytes.len()), "{outcome:?}");
+        assert!(matches!(outcome, Ok(0) | Err(5)), "{outcome:?}");
+        in_part += u32::from(outcome == Err(5) && copied > 0);
+    }
+    assert!(in_part > 0, "some of the pages held what is copied later");
 }
 
 #[test]

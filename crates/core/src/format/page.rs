@@ -104,7 +104,10 @@ impl Page {
         let mut end = 0;
         for index in 0..count {
             let entry = page.get(index)?;
-            if entry.key < end || ino_of(entry.key) != ino_of(entry.end() - 1) || (level > 0 && !matches!(entry.place, Place::Run { count: 1, .. })) {
+            if entry.key < end
+                || ino_of(entry.key) != ino_of(entry.end() - 1)
+                || (level > 0 && !matches!(entry.place, Place::Run { count: 1, .. }))
+            {
                 return None;
             }
             end = entry.end();

@@ -178,7 +178,7 @@ impl<N: Nand> Fs<N> {
             let part = rest.get(..count).unwrap_or(rest);
             match self.write_part(ino, at / chunk_bytes, skip, part, now_ns) {
                 Ok(()) => done += count,
-                Err(Error::NoSpace) if done > 0 && self.flash.broken.is_none() => break,
+                Err(_) if done > 0 && self.flash.broken.is_none() => break,
                 Err(error) => return Err(error),
             }
         }
@@ -241,33 +241,26 @@ impl<N: Nand> Fs<N> {
         Ok(())
     }
 
-    /// Cuts a chunk in memory to `len` bytes, if it is stored longer than that.
-    fn shorten_chunk(&mut self, ino: Ino, chunk: u64, len: usize) -> Result<()> {
-        if !self.holds_data(ino, chunk)? {
-            return Ok(());
-        }
-        self.hold_chunk(ino, chunk, false)?;
-        if let Some(bytes) = self.log.dirty_mut(ino, chunk) {
-            bytes.truncate(len);
-            if bytes.is_empty() {
-                bytes.push(0);
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a file's data fit a new size: nothing of what is cut off can come back.
+    /// Makes a file's data fit a new size: nothing of what is cut off can come back. Where the chunk that stays in part
+    /// cannot be read, all of it stays.
     pub(crate) fn resize(&mut self, ino: Ino, size: u64) -> Result<()> {
         let inode = self.inode(ino)?;
         if size > inode.size || (size == inode.size && !inode.reserves_past_end) {
             return Ok(());
         }
-        let chunk_bytes = self.chunk_bytes();
-        let tail = (size % chunk_bytes) as usize;
+        let (last, tail) = (size / self.chunk_bytes(), (size % self.chunk_bytes()) as usize);
         if tail > 0 {
-            self.shorten_chunk(ino, size / chunk_bytes, tail)?;
+            self.hold_data(ino, last)?;
         }
-        self.cut(ino, size.div_ceil(chunk_bytes), CHUNKS_MAX)?;
+        self.cut(ino, last + u64::from(tail > 0), CHUNKS_MAX)?;
+        if tail > 0
+            && let Some(bytes) = self.log.dirty_mut(ino, last)
+        {
+            bytes.truncate(tail);
+            if bytes.is_empty() {
+                bytes.push(0);
+            }
+        }
         let mut inode = self.inode(ino)?;
         (inode.size, inode.reserves_past_end) = (size, false);
         self.derive_inode(ino, inode);

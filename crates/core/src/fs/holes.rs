@@ -191,45 +191,45 @@ impl<N: Nand> Fs<N> {
         Ok(!matches!(place, None | Some(Place::Reserved { .. })))
     }
 
-    /// Makes the bytes `offset .. offset + len` of a file holes, as far as it reaches.
+    /// Makes the bytes `offset .. offset + len` of a file holes, as far as it reaches. Where a chunk at an edge cannot be
+    /// read, nothing is.
     fn punch_part(&mut self, ino: Ino, offset: u64, len: u64) -> Result<()> {
-        let size = self.inode(ino)?.size;
+        let size = self.inode(ino)?.size.min(self.size_max());
         let end = offset.saturating_add(len).min(size);
         let chunk_bytes = self.chunk_bytes();
         if offset >= end {
             return Ok(());
         }
         let (first, last) = (offset.div_ceil(chunk_bytes), end / chunk_bytes);
-        if first > last {
-            return self.zero_part(ino, offset, end);
-        }
-        self.zero_part(ino, offset, first * chunk_bytes)?;
         let past = if end == size { size.div_ceil(chunk_bytes) } else { last };
+        let edges = match first > last {
+            true => [(offset, end), (end, end)],
+            false => [(offset, first * chunk_bytes), ((past * chunk_bytes).min(end), end)],
+        };
+        for (from, to) in edges {
+            if from < to {
+                self.hold_data(ino, from / chunk_bytes)?;
+            }
+        }
         if first < past {
             self.cut(ino, first, past)?;
         }
-        if end == size { Ok(()) } else { self.zero_part(ino, last * chunk_bytes, end) }
+        edges.into_iter().for_each(|(from, to)| self.zero_held(ino, from, to));
+        Ok(())
     }
 
-    /// Zeroes the bytes `from..to`, which lie in one chunk, where they are stored.
-    fn zero_part(&mut self, ino: Ino, from: u64, to: u64) -> Result<()> {
-        let chunk_bytes = self.chunk_bytes();
-        let chunk = from / chunk_bytes;
-        if from >= to {
-            return Ok(());
-        }
-        if !self.holds_data(ino, chunk)? {
-            return Ok(());
-        }
-        self.hold_chunk(ino, chunk, false)?;
-        let (start, end) = ((from - chunk * chunk_bytes) as usize, (to - chunk * chunk_bytes) as usize);
+    /// Brings a chunk into memory, to be changed, if anything is stored of it.
+    pub(super) fn hold_data(&mut self, ino: Ino, chunk: u64) -> Result<()> {
+        if self.holds_data(ino, chunk)? { self.hold_chunk(ino, chunk, false) } else { Ok(()) }
+    }
+
+    /// Zeroes the bytes `from..to`, which lie in one chunk, if that is in memory.
+    fn zero_held(&mut self, ino: Ino, from: u64, to: u64) {
+        let (chunk, skipped) = (from / self.chunk_bytes(), from % self.chunk_bytes());
         if let Some(bytes) = self.log.dirty_mut(ino, chunk) {
-            let end = end.min(bytes.len());
-            if let Some(part) = bytes.get_mut(start.min(end)..end) {
-                part.fill(0);
-            }
+            let zeroed = bytes.iter_mut().skip(skipped as usize).take((to - from) as usize);
+            zeroed.for_each(|byte| *byte = 0);
         }
-        Ok(())
     }
 
     /// Where from `offset` on the next data (or, with `hole`, the next hole) of a file is. The end of the file counts as
@@ -269,7 +269,7 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Copies up to `len` bytes from one file (or place in it) to another; how many. Fewer at the end of the source,
-    /// and where space ran out after some.
+    /// and where it failed after some: whoever asks for the rest is told why.
     pub fn copy_range(
         &mut self,
         (from, from_offset): (Ino, u64),
@@ -287,13 +287,16 @@ impl<N: Nand> Fs<N> {
         let mut done = 0;
         while done < len {
             let Some(piece) = buffer.get_mut(..((len - done) as usize).min(COPY_BYTES)) else { break };
-            let count = self.read(from, from_offset + done, piece)?;
-            let written = match self.write(to, to_offset + done, piece.get(..count).unwrap_or(&[]), now_ns) {
-                Err(Error::NoSpace) if done > 0 => break,
-                written => written? as u64,
+            let copied = self.read(from, from_offset + done, piece).and_then(|count| {
+                let written = self.write(to, to_offset + done, piece.get(..count).unwrap_or(&[]), now_ns)?;
+                Ok((count, written))
+            });
+            let (count, written) = match copied {
+                Err(_) if done > 0 => break,
+                copied => copied?,
             };
-            done += written;
-            if written < count as u64 || count == 0 {
+            done += written as u64;
+            if written < count || count == 0 {
                 break;
             }
         }
