@@ -10,25 +10,24 @@ use crate::format::inode::Inode;
 use crate::format::key::{COLLISION_SPAN, KeyKind, key, offset_of};
 use crate::format::node::Body;
 use crate::format::place::Place;
-use crate::format::tag::INO_MAX;
 use crate::index::delta::Change;
 
 /// Names an inode can have.
 const LINKS_MAX: u32 = 1 << 31;
 /// Space an operation on names may take, bytes.
-const NAMES_BYTES: u64 = 1024;
+pub(super) const NAMES_BYTES: u64 = 1024;
 
 fn is_dir(inode: &Inode) -> bool {
     inode.mode & kind::MASK == kind::DIR
 }
 
 impl<N: Nand> Fs<N> {
-    fn dir(&mut self, ino: Ino) -> Result<Inode> {
+    pub(super) fn dir(&mut self, ino: Ino) -> Result<Inode> {
         let inode = self.inode(ino)?;
         if is_dir(&inode) { Ok(inode) } else { Err(Error::NotDirectory) }
     }
 
-    fn check_name(name: &[u8]) -> Result<()> {
+    pub(super) fn check_name(name: &[u8]) -> Result<()> {
         match name {
             b"" => Err(Error::NotFound),
             b"." | b".." => Err(Error::Invalid("\".\" and \"..\" are no names to change")),
@@ -50,83 +49,6 @@ impl<N: Nand> Fs<N> {
         self.getattr(child)
     }
 
-    /// Creates a file, directory or special file (by `node.mode`).
-    pub fn create(&mut self, parent: Ino, name: &[u8], node: NewNode, now_ns: i64) -> Result<Attr> {
-        match node.mode & kind::MASK {
-            kind::FILE | kind::DIR | kind::FIFO | kind::SOCKET | kind::CHAR | kind::BLOCK => {}
-            _ => return Err(Error::Invalid("unknown file type")),
-        }
-        let ino = self.make(parent, name, node, b"", now_ns)?;
-        self.getattr(ino)
-    }
-
-    /// Creates a symbolic link.
-    pub fn symlink(
-        &mut self,
-        parent: Ino,
-        name: &[u8],
-        target: &[u8],
-        uid: u32,
-        gid: u32,
-        now_ns: i64,
-    ) -> Result<Attr> {
-        if target.is_empty() {
-            return Err(Error::NotFound);
-        }
-        if target.len() > 4095 {
-            return Err(Error::NameTooLong);
-        }
-        let node = NewNode { mode: kind::SYMLINK | 0o777, uid, gid, rdev: 0 };
-        let ino = self.make(parent, name, node, target, now_ns)?;
-        self.getattr(ino)
-    }
-
-    fn make(&mut self, parent: Ino, name: &[u8], node: NewNode, content: &[u8], now_ns: i64) -> Result<Ino> {
-        Self::check_name(name)?;
-        self.begin_change()?;
-        let dir = self.dir(parent)?;
-        let Spot::Free(offset) = self.find_name(parent, KeyKind::Entry, name)? else { return Err(Error::Exists) };
-        if dir.nlink == 0 {
-            return Err(Error::NotFound);
-        }
-        self.need_bytes(NAMES_BYTES + content.len() as u64)?;
-        let ino = self.volume.next_ino;
-        if ino > INO_MAX {
-            return Err(Error::NoSpace);
-        }
-        self.volume.next_ino += 1;
-        self.volume.files += 1;
-        let directory = node.mode & kind::MASK == kind::DIR;
-        let inode = Inode {
-            mode: node.mode & (kind::MASK | 0o7777),
-            nlink: if directory { 2 } else { 1 },
-            uid: node.uid,
-            gid: node.gid,
-            rdev: node.rdev,
-            size: 0,
-            chunks: 0,
-            atime_ns: now_ns,
-            mtime_ns: now_ns,
-            ctime_ns: now_ns,
-            btime_ns: now_ns,
-            parent: if directory { parent } else { 0 },
-            reserves_past_end: false,
-        };
-        self.inodes.update(ino, inode);
-        self.push_new(ino, Body::Inode(inode))?;
-        for (chunk, part) in content.chunks(self.flash.shape.slot_bytes).enumerate() {
-            self.put_part(ino, chunk as u64, 0, part, now_ns)?;
-        }
-        let entry = Body::Entry { offset, child: ino, mode: inode.mode & kind::MASK, time_ns: now_ns, name };
-        self.push_new(parent, entry)?;
-        self.touch_dir(parent, now_ns)?;
-        if directory {
-            self.add_links(parent, 1)?;
-        }
-        self.end_change(now_ns)?;
-        Ok(ino)
-    }
-
     fn add_entry(&mut self, dir: Ino, offset: u64, child: Ino, mode: u32, name: &[u8], now_ns: i64) -> Result<()> {
         self.push(dir, Body::Entry { offset, child, mode: mode & kind::MASK, time_ns: now_ns, name })?;
         self.touch_dir(dir, now_ns)
@@ -139,7 +61,7 @@ impl<N: Nand> Fs<N> {
         self.touch_dir(dir, now_ns)
     }
 
-    fn touch_dir(&mut self, dir: Ino, now_ns: i64) -> Result<()> {
+    pub(super) fn touch_dir(&mut self, dir: Ino, now_ns: i64) -> Result<()> {
         let mut inode = self.inode(dir)?;
         (inode.mtime_ns, inode.ctime_ns) = (now_ns, now_ns);
         self.derive_inode(dir, inode);
@@ -147,7 +69,7 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Changes a directory's count of subdirectories.
-    fn add_links(&mut self, dir: Ino, change: i32) -> Result<()> {
+    pub(super) fn add_links(&mut self, dir: Ino, change: i32) -> Result<()> {
         let mut inode = self.inode(dir)?;
         inode.nlink = inode.nlink.saturating_add_signed(change);
         self.put_inode(dir, inode)

@@ -8,6 +8,7 @@ pub mod dump;
 mod holes;
 pub mod inodes;
 pub mod log;
+mod make;
 pub mod names;
 pub mod report;
 mod reserve;

@@ -59,6 +59,9 @@ pub struct SetAttr {
     pub ctime_ns: Option<i64>,
 }
 
+/// An extended attribute: its name and value.
+pub type Attribute<'a> = (&'a [u8], &'a [u8]);
+
 /// Who and what a new inode is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewNode {

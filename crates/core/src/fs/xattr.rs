@@ -13,6 +13,11 @@ use crate::format::node::{Body, XATTR_HEAD_BYTES};
 use crate::format::place::NODE_UNIT;
 use crate::index::delta::Change;
 
+/// What an attribute may take, bytes.
+pub(super) fn attribute_bytes(name: &[u8], value: &[u8]) -> usize {
+    name.len() + value.len() + 128
+}
+
 impl<N: Nand> Fs<N> {
     /// The value of an attribute.
     pub fn getxattr(&mut self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
@@ -36,15 +41,10 @@ impl<N: Nand> Fs<N> {
         replace: bool,
         now_ns: i64,
     ) -> Result<()> {
-        if name.is_empty() || name.len() > NAME_MAX_BYTES {
-            return Err(Error::Invalid("attribute names are 1 to 255 bytes long"));
-        }
-        if XATTR_HEAD_BYTES + name.len() + value.len() > self.flash.shape.slot_bytes - 2 * NODE_UNIT {
-            return Err(Error::TooLarge("an attribute and its name must fit one page"));
-        }
+        self.check_attribute(name, value)?;
         self.begin_change()?;
         let mut inode = self.inode(ino)?;
-        self.need_bytes((name.len() + value.len()) as u64 + 128)?;
+        self.need_bytes(attribute_bytes(name, value) as u64)?;
         let offset = match self.find_name(ino, KeyKind::Xattr, name)? {
             Spot::Taken(..) if create => return Err(Error::Exists),
             Spot::Free(_) if replace => return Err(Error::NoAttribute),
@@ -54,6 +54,23 @@ impl<N: Nand> Fs<N> {
         inode.ctime_ns = now_ns;
         self.put_inode(ino, inode)?;
         self.end_change(now_ns)
+    }
+
+    pub(super) fn check_attribute(&self, name: &[u8], value: &[u8]) -> Result<()> {
+        if name.is_empty() || name.len() > NAME_MAX_BYTES {
+            return Err(Error::Invalid("attribute names are 1 to 255 bytes long"));
+        }
+        if XATTR_HEAD_BYTES + name.len() + value.len() > self.flash.shape.slot_bytes - 2 * NODE_UNIT {
+            return Err(Error::TooLarge("an attribute and its name must fit one page"));
+        }
+        Ok(())
+    }
+
+    /// Gives an inode that is being made an attribute.
+    pub(super) fn put_attribute(&mut self, ino: Ino, name: &[u8], value: &[u8]) -> Result<()> {
+        match self.find_name(ino, KeyKind::Xattr, name)? {
+            Spot::Taken(offset, ..) | Spot::Free(offset) => self.push(ino, Body::Xattr { offset, name, value }),
+        }
     }
 
     /// The names of all attributes.

@@ -224,7 +224,8 @@ fn fill(twin: &mut Twin<Tap>, bytes: u64, chunk_bytes: u64) -> Result<(), String
         if twin.history.live().stored_bytes() >= bytes {
             break;
         }
-        twin.call(&Call::Create { parent: ROOT_INO, name: Name(format!("fill{number}").into_bytes()), node })?;
+        let name = Name(format!("fill{number}").into_bytes());
+        twin.call(&Call::Create { parent: ROOT_INO, name, node, attributes: Vec::new() })?;
         let ino = twin.history.live().child(ROOT_INO, format!("fill{number}").as_bytes());
         let ino = ino.map_err(|_| "a file just made is not there".to_string())?;
         let len = (chunk_bytes * (1 + number % 13)) as usize;
@@ -319,7 +320,8 @@ fn spread(torn: Vec<Torn>) -> Vec<Torn> {
 fn prove_writable(mut twin: Twin<Tap>, plan: &Plan) -> Result<(), String> {
     let name: Name = "written after the cut".into();
     let node = NewNode { mode: kind::FILE | 0o600, uid: 1, gid: 1, rdev: 0 };
-    until_it_fits(&mut twin, &Call::Create { parent: ROOT_INO, name: name.clone(), node })?;
+    let create = Call::Create { parent: ROOT_INO, name: name.clone(), node, attributes: Vec::new() };
+    until_it_fits(&mut twin, &create)?;
     let ino = twin.history.live().child(ROOT_INO, &name).map_err(|_| "the new file is not there".to_string())?;
     let fill = Fill { seed: plan.seed, start: 0, texture: Texture::Noise };
     until_it_fits(&mut twin, &Call::Write { ino, offset: 0, len: 5000, fill })?;

@@ -160,7 +160,7 @@ mod tests {
 
     fn create(name: &str) -> Call {
         let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
-        Call::Create { parent: ROOT_INO, name: name.into(), node }
+        Call::Create { parent: ROOT_INO, name: name.into(), node, attributes: Vec::new() }
     }
 
     fn write(ino: Ino, offset: u64, len: usize) -> Call {

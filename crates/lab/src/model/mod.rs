@@ -100,7 +100,9 @@ impl ModelFs {
                 let ino = self.child(*parent, name)?;
                 self.seen(ino)
             }
-            Call::Create { parent, name, node } => self.create(*parent, name, *node, made, now_ns),
+            Call::Create { parent, name, node, attributes } => {
+                self.create(*parent, name, (*node, attributes), made, now_ns)
+            }
             Call::Symlink { parent, name, target, uid, gid } => {
                 self.symlink(*parent, name, target, (*uid, *gid), made, now_ns)
             }

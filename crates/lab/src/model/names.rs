@@ -7,7 +7,7 @@ use flexfs_core::{Ino, NAME_MAX_BYTES, NewNode, ROOT_INO, RenameMode, kind};
 
 use super::node::{Body, Node};
 use super::{Answer, ModelFs, Refused, errno, refuse};
-use crate::ops::Reply;
+use crate::ops::{Name, Reply};
 
 impl ModelFs {
     /// The inode a name stands for.
@@ -36,10 +36,18 @@ impl ModelFs {
         }
     }
 
-    pub(super) fn create(&mut self, parent: Ino, name: &[u8], new: NewNode, made: Ino, now_ns: i64) -> Answer<Reply> {
+    pub(super) fn create(
+        &mut self,
+        parent: Ino,
+        name: &[u8],
+        (new, attributes): (NewNode, &[(Name, Name)]),
+        made: Ino,
+        now_ns: i64,
+    ) -> Answer<Reply> {
         self.vacant(parent, name)?;
         let mut node = Node::new(new.mode, parent, now_ns);
         (node.uid, node.gid, node.rdev) = (new.uid, new.gid, new.rdev);
+        node.xattrs = attributes.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
         self.add(parent, name, made, node, now_ns)
     }
 

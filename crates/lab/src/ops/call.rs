@@ -51,6 +51,8 @@ pub enum Call {
         parent: Ino,
         name: Name,
         node: NewNode,
+        /// Extended attributes it has from the first on: names and values.
+        attributes: Vec<(Name, Name)>,
     },
     Symlink {
         parent: Ino,
@@ -176,6 +178,7 @@ impl Call {
         match self {
             Call::Write { len, .. } => *len as u64,
             Call::Setxattr { value, .. } => value.len() as u64,
+            Call::Create { attributes, .. } => attributes.iter().map(|(_, value)| value.len() as u64).sum(),
             Call::Allocate { len, .. } => len + len / 16 + 16384,
             Call::Copy { len, .. } => *len,
             _ => 0,

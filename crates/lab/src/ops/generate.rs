@@ -215,7 +215,11 @@ impl Table<'_> {
         let perm = [0o644, 0o755, 0o600, 0o1777][self.dice.roll(4)];
         let rdev = if kind == kind::CHAR || kind == kind::BLOCK { 0x0801 } else { 0 };
         let uid = self.dice.roll(3) as u32 * 1000;
-        Call::Create { parent, name, node: NewNode { mode: kind | perm, uid, gid: uid / 2, rdev } }
+        let attributes = match self.dice.roll(8) {
+            7 => vec![(self.xattr_name(), self.xattr_value()), ("user.e".into(), self.xattr_value())],
+            _ => Vec::new(),
+        };
+        Call::Create { parent, name, node: NewNode { mode: kind | perm, uid, gid: uid / 2, rdev }, attributes }
     }
 
     fn write(&mut self, append: bool) -> Call {
@@ -275,9 +279,7 @@ impl Table<'_> {
 
     fn setxattr(&mut self) -> Call {
         let ino = self.inode(|_| true);
-        let name = self.xattr_name();
-        let len = [0, 1, 20, 100, 900, 1900][self.dice.roll(6)];
-        let value = Name(self.fill().bytes(len));
+        let (name, value) = (self.xattr_name(), self.xattr_value());
         let how = self.dice.roll(6);
         Call::Setxattr { ino, name, value, create: how == 4, replace: how == 5 }
     }
@@ -294,6 +296,11 @@ impl Table<'_> {
 
     fn xattr_name(&mut self) -> Name {
         ["user.a", "user.b", "security.c", "user.d"][self.dice.roll(4)].into()
+    }
+
+    fn xattr_value(&mut self) -> Name {
+        let len = [0, 1, 20, 100, 900, 1900][self.dice.roll(6)];
+        Name(self.fill().bytes(len))
     }
 
     fn name(&mut self) -> Name {

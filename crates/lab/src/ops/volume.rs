@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use flexfs_core::{Error, Fs, Ino, ROOT_INO, kind};
+use flexfs_core::{Attribute, Error, Fs, Ino, ROOT_INO, kind};
 use nand::Nand;
 
 use super::call::{Call, Reply};
@@ -28,8 +28,9 @@ pub fn call_fs<N: Nand>(fs: &mut Fs<N>, call: &Call, now_ns: i64) -> Result<Repl
         Call::Lookup { parent, name } => fs.lookup(*parent, name).map(|attr| Reply::Attr(attr.into())),
         Call::Getattr { ino } => fs.getattr(*ino).map(|attr| Reply::Attr(attr.into())),
         Call::Setattr { ino, changes } => fs.setattr(*ino, *changes, now_ns).map(|attr| Reply::Attr(attr.into())),
-        Call::Create { parent, name, node } => {
-            fs.create(*parent, name, *node, now_ns).map(|attr| Reply::Attr(attr.into()))
+        Call::Create { parent, name, node, attributes } => {
+            let attributes: Vec<Attribute<'_>> = attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
+            fs.create_with(*parent, name, *node, &attributes, now_ns).map(|attr| Reply::Attr(attr.into()))
         }
         Call::Symlink { parent, name, target, uid, gid } => {
             fs.symlink(*parent, name, target, *uid, *gid, now_ns).map(|attr| Reply::Attr(attr.into()))

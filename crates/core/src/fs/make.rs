@@ -1,0 +1,128 @@
+//! New inodes.
+//!
+//! Invariant: what is made has its name, contents and attributes from the first on, or was never made.
+
+use nand::Nand;
+
+use super::Fs;
+use super::dir::NAMES_BYTES;
+use super::names::Spot;
+use super::types::*;
+use super::xattr::attribute_bytes;
+use crate::error::{Error, Result};
+use crate::format::inode::Inode;
+use crate::format::key::KeyKind;
+use crate::format::node::Body;
+use crate::format::tag::INO_MAX;
+
+/// Attributes a new inode can have from the first on.
+const ATTRIBUTES_MAX: usize = 4;
+
+impl<N: Nand> Fs<N> {
+    /// Creates a file, directory or special file (by `node.mode`).
+    pub fn create(&mut self, parent: Ino, name: &[u8], node: NewNode, now_ns: i64) -> Result<Attr> {
+        self.create_with(parent, name, node, &[], now_ns)
+    }
+
+    /// Creates a file, directory or special file (by `node.mode`) that has extended attributes (at most 4), names and
+    /// values, from the first on.
+    pub fn create_with(
+        &mut self,
+        parent: Ino,
+        name: &[u8],
+        node: NewNode,
+        attributes: &[Attribute<'_>],
+        now_ns: i64,
+    ) -> Result<Attr> {
+        match node.mode & kind::MASK {
+            kind::FILE | kind::DIR | kind::FIFO | kind::SOCKET | kind::CHAR | kind::BLOCK => {}
+            _ => return Err(Error::Invalid("unknown file type")),
+        }
+        if attributes.len() > ATTRIBUTES_MAX {
+            return Err(Error::Invalid("too many attributes to begin with"));
+        }
+        for (name, value) in attributes {
+            self.check_attribute(name, value)?;
+        }
+        let ino = self.make(parent, name, node, (b"", attributes), now_ns)?;
+        self.getattr(ino)
+    }
+
+    /// Creates a symbolic link.
+    pub fn symlink(
+        &mut self,
+        parent: Ino,
+        name: &[u8],
+        target: &[u8],
+        uid: u32,
+        gid: u32,
+        now_ns: i64,
+    ) -> Result<Attr> {
+        if target.is_empty() {
+            return Err(Error::NotFound);
+        }
+        if target.len() > 4095 {
+            return Err(Error::NameTooLong);
+        }
+        let node = NewNode { mode: kind::SYMLINK | 0o777, uid, gid, rdev: 0 };
+        let ino = self.make(parent, name, node, (target, &[]), now_ns)?;
+        self.getattr(ino)
+    }
+
+    fn make(
+        &mut self,
+        parent: Ino,
+        name: &[u8],
+        node: NewNode,
+        (content, attributes): (&[u8], &[Attribute<'_>]),
+        now_ns: i64,
+    ) -> Result<Ino> {
+        Self::check_name(name)?;
+        self.begin_change()?;
+        let dir = self.dir(parent)?;
+        let Spot::Free(offset) = self.find_name(parent, KeyKind::Entry, name)? else { return Err(Error::Exists) };
+        if dir.nlink == 0 {
+            return Err(Error::NotFound);
+        }
+        let more: usize = attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum();
+        self.need_bytes(NAMES_BYTES + (content.len() + more) as u64)?;
+        let ino = self.volume.next_ino;
+        if ino > INO_MAX {
+            return Err(Error::NoSpace);
+        }
+        self.volume.next_ino += 1;
+        self.volume.files += 1;
+        let directory = node.mode & kind::MASK == kind::DIR;
+        let inode = Inode {
+            mode: node.mode & (kind::MASK | 0o7777),
+            nlink: if directory { 2 } else { 1 },
+            uid: node.uid,
+            gid: node.gid,
+            rdev: node.rdev,
+            size: 0,
+            chunks: 0,
+            atime_ns: now_ns,
+            mtime_ns: now_ns,
+            ctime_ns: now_ns,
+            btime_ns: now_ns,
+            parent: if directory { parent } else { 0 },
+            reserves_past_end: false,
+        };
+        self.inodes.update(ino, inode);
+        self.push_new(ino, Body::Inode(inode))?;
+        for (chunk, part) in content.chunks(self.flash.shape.slot_bytes).enumerate() {
+            self.put_part(ino, chunk as u64, 0, part, now_ns)?;
+        }
+        for (name, value) in attributes {
+            self.put_attribute(ino, name, value)?;
+        }
+        let entry = Body::Entry { offset, child: ino, mode: inode.mode & kind::MASK, time_ns: now_ns, name };
+        self.push_new(parent, entry)?;
+        self.touch_dir(parent, now_ns)?;
+        if directory {
+            self.add_links(parent, 1)?;
+        }
+        self.end_change(now_ns)?;
+        Ok(ino)
+    }
+}
