@@ -1,8 +1,9 @@
 //! A bounded cache of checked slots: index pages and packed nodes. Second-chance replacement; never dirty.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+
+use hashbrown::HashMap;
 
 use crate::format::place::Slot;
 
@@ -15,7 +16,7 @@ struct Line {
 /// The cache.
 pub struct SlotCache {
     lines: Vec<Line>,
-    by_slot: BTreeMap<Slot, u32>,
+    by_slot: HashMap<Slot, u32>,
     hand: usize,
     capacity: usize,
 }
@@ -23,7 +24,7 @@ pub struct SlotCache {
 impl SlotCache {
     /// A cache of at most `capacity` slots (at least 4).
     pub fn new(capacity: usize) -> Self {
-        Self { lines: Vec::new(), by_slot: BTreeMap::new(), hand: 0, capacity: capacity.max(4) }
+        Self { lines: Vec::new(), by_slot: HashMap::new(), hand: 0, capacity: capacity.max(4) }
     }
 
     /// The slot's bytes, if they are here.
@@ -60,8 +61,8 @@ impl SlotCache {
 
     /// Forgets the slots `from..to`: their block is being erased.
     pub fn forget(&mut self, from: Slot, to: Slot) {
-        while let Some((&slot, &at)) = self.by_slot.range(from..to).next() {
-            self.by_slot.remove(&slot);
+        for slot in from..to {
+            let Some(at) = self.by_slot.remove(&slot) else { continue };
             self.lines.swap_remove(at as usize);
             if let Some(moved) = self.lines.get(at as usize) {
                 self.by_slot.insert(moved.slot, at);
