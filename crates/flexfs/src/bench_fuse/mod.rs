@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use target::Target;
-use workload::{PHASES, Plan};
+use workload::{PHASES, Plan, STEPS};
 
 /// How often both are measured.
 const ROUNDS: usize = 5;
@@ -50,7 +50,7 @@ pub fn run(profile: &Profile, mode: Mode, progress: &mut dyn FnMut(u64, u64)) ->
     let dir = tempfile::Builder::new().prefix("flexfs-bench-").tempdir().context("cannot make a directory to mount")?;
     let root = dir.path().canonicalize().with_context(|| dir.path().display().to_string())?;
     let plan = Plan::for_chip(profile.capacity_bytes());
-    let total = (2 * ROUNDS * PHASES.len()) as u64;
+    let total = (2 * ROUNDS * STEPS) as u64;
     let mut done = 0;
     let mut step = || {
         done += 1;
