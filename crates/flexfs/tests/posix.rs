@@ -14,6 +14,7 @@ use std::time::Duration;
 use common::{Dice, Mount, assert_clean, image};
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, XattrFlags};
 use rustix::io::Errno;
+use rustix::thread::{Gid, Uid};
 
 fn writable(path: &Path) -> File {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).unwrap()
@@ -287,6 +288,34 @@ fn access_control_lists_decide_are_inherited_and_go_with_the_mode() {
     rustix::fs::setxattr(&path, ACCESS, &minimal, XattrFlags::empty()).unwrap();
     assert_eq!(attribute(&path, ACCESS), Err(Errno::NODATA));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+    mount.unmount();
+}
+
+/// Who is in a file's group by a supplementary one only lost set-group-id with the list, for requests name no such groups.
+#[test]
+fn a_list_set_by_a_member_of_the_group_leaves_set_group_id() {
+    const GROUP: u32 = 54_321;
+    let dir = tempfile::tempdir().unwrap();
+    let mount = Mount::new(&image(dir.path(), "64MiB"));
+    let path = mount.join("file");
+    let acl = list(&[(1, 6, !0), (2, 4, 1), (4, 6, !0), (0x10, 6, !0), (0x20, 0, !0)]);
+    for (groups, mode) in [(&[GROUP, 7][..], 0o2660), (&[7], 0o660)] {
+        fs::write(&path, "shared").unwrap();
+        std::os::unix::fs::chown(&path, Some(NOBODY), Some(GROUP)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o2660)).unwrap();
+        std::thread::scope(|scope| {
+            let set = scope.spawn(|| {
+                let groups: Vec<Gid> = groups.iter().map(|&group| Gid::from_raw(group)).collect();
+                rustix::thread::set_thread_groups(&groups).unwrap();
+                rustix::thread::set_thread_gid(Gid::from_raw(NOBODY)).unwrap();
+                rustix::thread::set_thread_uid(Uid::from_raw(NOBODY)).unwrap();
+                rustix::fs::setxattr(&path, ACCESS, &acl, XattrFlags::empty())
+            });
+            set.join().unwrap().unwrap();
+        });
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, mode, "{groups:?}");
+        fs::remove_file(&path).unwrap();
+    }
     mount.unmount();
 }
 

@@ -11,7 +11,8 @@ use emulator::Chip;
 use flexfs_core::{Error, Fs, Ino};
 use fuser::{Errno, INodeNo, Notifier, OpenAccMode, OpenFlags, ReplyData, ReplyLseek, Request, WriteFlags};
 
-use super::make::{drop_privileges, is_root};
+use super::caller::is_root;
+use super::make::drop_privileges;
 use super::volume::{Volume, now_ns};
 
 /// `fallocate(2)` flags.

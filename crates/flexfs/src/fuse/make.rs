@@ -3,20 +3,13 @@
 //! Invariant: what is made in a directory with a default list gets it whatever the umask; otherwise the umask counts.
 
 use emulator::Chip;
-use flexfs_core::{Attr, Error, Fs, Ino, NewNode, SetAttr, kind};
+use flexfs_core::{Attr, Attribute, Error, Fs, Ino, NewNode, SetAttr, kind};
 use fuser::Request;
 
 use super::acl::{self, Acl};
 use super::attr::{PERMISSIONS, SET_GID, without_privileges};
+use super::caller::{is_in_group, is_root};
 use super::volume::now_ns;
-
-/// The permissions of a group.
-const GROUP: u32 = 0o070;
-
-/// Whether the caller keeps a file's privileges when it changes its contents.
-pub fn is_root(req: &Request) -> bool {
-    req.uid() == 0
-}
 
 /// Takes the privileges from a file whose contents or owner somebody unprivileged changes.
 pub fn drop_privileges(fs: &mut Fs<Chip>, ino: Ino) -> Result<(), Error> {
@@ -29,8 +22,7 @@ pub fn drop_privileges(fs: &mut Fs<Chip>, ino: Ino) -> Result<(), Error> {
 /// What is to be made: who and what it is, and the lists it inherits.
 pub struct Making {
     pub node: NewNode,
-    access: Option<Acl>,
-    default: Option<Acl>,
+    lists: Vec<(&'static [u8], Vec<u8>)>,
 }
 
 impl Making {
@@ -47,25 +39,18 @@ impl Making {
         let inherited = if mode & kind::MASK == kind::SYMLINK { None } else { acl::default_of(fs, parent)? };
         let Some(default) = inherited else {
             node.mode &= !(umask & 0o777);
-            return Ok(Self { node, access: None, default: None });
+            return Ok(Self { node, lists: Vec::new() });
         };
         let access = default.inherited(mode);
         node.mode = node.mode & !0o777 | access.permissions();
-        let access = (!access.is_minimal()).then_some(access);
-        Ok(Self { node, access, default: is_dir.then_some(default) })
-    }
-
-    /// Gives what was made its lists, and last the group's permissions, which without a list would mean more.
-    fn finish(&self, fs: &mut Fs<Chip>, made: Attr) -> Result<Attr, Error> {
-        for (name, acl) in [(acl::ACCESS, &self.access), (acl::DEFAULT, &self.default)] {
-            if let Some(acl) = acl {
-                fs.setxattr(made.ino, name, &acl.encode(), false, false, now_ns())?;
-            }
+        let mut lists = Vec::new();
+        if !access.is_minimal() {
+            lists.push((acl::ACCESS, access.encode()));
         }
-        if self.access.is_none() {
-            return Ok(made);
+        if is_dir {
+            lists.push((acl::DEFAULT, default.encode()));
         }
-        fs.setattr(made.ino, SetAttr { mode: Some(self.node.mode & PERMISSIONS), ..SetAttr::default() }, now_ns())
+        Ok(Self { node, lists })
     }
 }
 
@@ -77,20 +62,9 @@ pub fn create(
     (mode, umask): (u32, u32),
     rdev: u32,
 ) -> Result<Attr, Error> {
-    let making = Making::new(fs, req, parent, mode, umask, rdev)?;
-    let mut first = making.node;
-    if making.access.is_some() {
-        first.mode &= !GROUP;
-    }
-    let made = fs.create(parent, name, first, now_ns())?;
-    making.finish(fs, made).inspect_err(|_| {
-        // The error that led here is the one to tell.
-        let _ = if mode & kind::MASK == kind::DIR {
-            fs.rmdir(parent, name, now_ns())
-        } else {
-            fs.unlink(parent, name, now_ns())
-        };
-    })
+    let Making { node, lists } = Making::new(fs, req, parent, mode, umask, rdev)?;
+    let lists: Vec<Attribute<'_>> = lists.iter().map(|(name, list)| (*name, list.as_slice())).collect();
+    fs.create_with(parent, name, node, &lists, now_ns())
 }
 
 /// Changes attributes, and with them what the kernel leaves to a file system.
@@ -113,7 +87,7 @@ pub fn set_attribute(
     (create, replace): (bool, bool),
 ) -> Result<(), Error> {
     if name == acl::ACCESS {
-        let in_group = is_root(req) || fs.getattr(ino)?.gid == req.gid();
+        let in_group = is_root(req) || is_in_group(req, fs.getattr(ino)?.gid);
         return acl::set_access(fs, ino, value, in_group, now_ns());
     }
     if name == acl::DEFAULT && Acl::decode(value).is_none() {

@@ -6,6 +6,7 @@
 
 pub mod acl;
 pub mod attr;
+mod caller;
 pub mod connection;
 mod data;
 mod directory;
