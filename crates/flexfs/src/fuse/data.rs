@@ -118,12 +118,13 @@ pub fn write(volume: &Volume, ino: Ino, offset: u64, data: &[u8], flags: WriteFl
         if flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
             drop_privileges(fs, ino)?;
         }
-        fs.write(ino, offset, data, now_ns())
+        let mut done = fs.write(ino, offset, data, now_ns())?;
+        // From its page cache the kernel does not look at a short count: only an error reaches the caller.
+        while done < data.len() && flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            done += fs.write(ino, offset + done as u64, data.get(done..).unwrap_or_default(), now_ns())?;
+        }
+        Ok(done)
     })?;
-    // From its page cache the kernel does not look at a short count: only an error reaches the caller.
-    if count < data.len() && flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
-        return Err(Errno::ENOSPC);
-    }
     Ok(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
