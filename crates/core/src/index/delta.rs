@@ -138,7 +138,10 @@ impl Delta {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::format::key::{KeyKind, key};
 
     fn run(slot: u64, count: u32) -> Change {
         Change::Put(Place::Run { slot, count })
@@ -169,5 +172,41 @@ mod tests {
         let mut delta = Delta::default();
         (0..5).for_each(|i| delta.set_joined(Key::from(i as u32), run(40 + i, 1)));
         assert_eq!(delta.iter().collect::<alloc::vec::Vec<_>>(), [(0, run(40, 5))]);
+    }
+
+    /// Keys of an inode that histories work on.
+    const KEYS: u64 = 24;
+
+    fn a_change() -> impl Strategy<Value = (u64, u64, Change, bool)> {
+        let put = (0..200u64, 1..9u32).prop_map(|(slot, count)| run(slot, count));
+        let mark = Just(Change::Put(Place::Mark));
+        let cut = (1..KEYS).prop_map(|span| Change::Cut(span.into()));
+        (0..3u64, 0..KEYS, prop_oneof![put, mark, cut], any::<bool>())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        /// The first key from each on that something becomes of, and what, as if every key had been set by itself.
+        #[test]
+        fn seeking_finds_what_a_map_of_single_keys_does(changes in proptest::collection::vec(a_change(), 1..40)) {
+            let mut delta = Delta::default();
+            let mut single = BTreeMap::new();
+            for (ino, offset, change, joined) in changes {
+                let span = change.span().min(u128::from(KEYS - offset));
+                let (change, at) = (change.part(0, span), key(ino, KeyKind::Data, offset));
+                if joined { delta.set_joined(at, change) } else { delta.set(at, change) }
+                single.extend((0..span).map(|skip| (at + skip, change.part(skip, 1))));
+            }
+            for (ino, offset, len) in (0..3).flat_map(|ino| (0..KEYS).flat_map(move |at| [(ino, at, 1), (ino, at, 7)])) {
+                let from = key(ino, KeyKind::Data, offset);
+                let to = if len == 1 { from + 1 } else { key(ino + 1, KeyKind::Data, len) };
+                let found = delta.seek(from, to).map(|(start, end, change)| {
+                    let at = start.max(from);
+                    assert!(start < to && end > from);
+                    (at, change.part(at - start, 1))
+                });
+                prop_assert_eq!(found, single.range(from..to).next().map(|(&at, &change)| (at, change)));
+            }
+        }
     }
 }
