@@ -15,17 +15,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail};
 use emulator::Profile;
 use flexfs_core::Mode;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use target::Target;
-use workload::{PHASES, Plan, STEPS};
+use workload::{PHASES, Plan};
 
 /// How often both are measured.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 8;
 
 /// Bytes of the chip where nobody says otherwise.
 pub const DEFAULT_BYTES: u64 = 1 << 30;
+
+/// Keeps this thread, and those it starts, on one processor while it lives.
+struct OneProcessor {
+    before: CpuSet,
+}
+
+impl OneProcessor {
+    fn hold() -> Result<Self> {
+        let context = "cannot keep to one processor";
+        let before = sched_getaffinity(None).context(context)?;
+        let mut one = CpuSet::new();
+        one.set((0..CpuSet::MAX_CPU).find(|&number| before.is_set(number)).context(context)?);
+        sched_setaffinity(None, &one).context(context)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for OneProcessor {
+    fn drop(&mut self) {
+        // Where they cannot be had back the rest is slower, for both file systems.
+        let _ = sched_setaffinity(None, &self.before);
+    }
+}
 
 /// One figure, of the one and of the other.
 pub struct Figure {
@@ -50,7 +74,7 @@ pub fn run(profile: &Profile, mode: Mode, progress: &mut dyn FnMut(u64, u64)) ->
     let dir = tempfile::Builder::new().prefix("flexfs-bench-").tempdir().context("cannot make a directory to mount")?;
     let root = dir.path().canonicalize().with_context(|| dir.path().display().to_string())?;
     let plan = Plan::for_chip(profile.capacity_bytes());
-    let total = (2 * ROUNDS * STEPS) as u64;
+    let total = (2 * ROUNDS * PHASES.len()) as u64;
     let mut done = 0;
     let mut step = || {
         done += 1;
@@ -61,11 +85,15 @@ pub fn run(profile: &Profile, mode: Mode, progress: &mut dyn FnMut(u64, u64)) ->
     for round in 0..ROUNDS {
         // Whoever comes second finds a warmer machine, so they take turns in that too.
         for which in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-            let target = if which == 0 { Target::flexfs(&root, profile, mode)? } else { Target::null(&root)? };
-            let rates = workload::round(&target, &plan, &mut step)?;
-            target.end()?;
-            for (best, rate) in best.iter_mut().zip(rates) {
-                best[which] = best[which].max(rate);
+            for alone in [false, true] {
+                let _held = alone.then(OneProcessor::hold).transpose()?;
+                let target = if which == 0 { Target::flexfs(&root, profile, mode)? } else { Target::null(&root)? };
+                for (phase, best) in PHASES.iter().zip(&mut best).filter(|(phase, _)| phase.alone == alone) {
+                    let rate = (phase.run)(&target, &plan).with_context(|| phase.name)?;
+                    best[which] = best[which].max(rate);
+                    step()?;
+                }
+                target.end()?;
             }
         }
     }

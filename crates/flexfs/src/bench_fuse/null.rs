@@ -165,10 +165,6 @@ impl Filesystem for Null {
         }
     }
 
-    fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.unlink(req, parent, name, reply);
-    }
-
     fn open(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         reply.opened(NO_HANDLE, FopenFlags::FOPEN_KEEP_CACHE);
     }

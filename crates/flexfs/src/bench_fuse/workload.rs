@@ -19,26 +19,23 @@ use super::target::Target;
 pub struct Phase {
     pub name: &'static str,
     pub unit: &'static str,
+    /// Whether all of it runs on one processor. Calls on names are so short that waking another one takes longer
+    /// than they do, and whether one is woken is chance.
+    pub alone: bool,
+    /// Does it once, as fast as what it gives says.
+    pub run: fn(&Target, &Plan) -> Result<f64>,
 }
 
-/// The figures, in the order in which [`round`] gives them.
+/// The figures, in an order in which each finds what it needs: what is read is written before on the same mount.
 pub const PHASES: [Phase; 7] = [
-    Phase { name: "write-1MiB", unit: "MB/s" },
-    Phase { name: "write-4KiB", unit: "MB/s" },
-    Phase { name: "read-1MiB", unit: "MB/s" },
-    Phase { name: "read-4KiB", unit: "MB/s" },
-    Phase { name: "create", unit: "/s" },
-    Phase { name: "stat", unit: "/s" },
-    Phase { name: "unlink", unit: "/s" },
+    Phase { name: "write-1MiB", unit: "MB/s", alone: false, run: |to, plan| write(to, plan, LARGE_CALL_BYTES) },
+    Phase { name: "write-4KiB", unit: "MB/s", alone: false, run: |to, plan| write(to, plan, SMALL_CALL_BYTES) },
+    Phase { name: "read-1MiB", unit: "MB/s", alone: false, run: |to, plan| read(to, plan, LARGE_CALL_BYTES) },
+    Phase { name: "read-4KiB", unit: "MB/s", alone: false, run: |to, plan| read(to, plan, SMALL_CALL_BYTES) },
+    Phase { name: "create", unit: "/s", alone: true, run: create },
+    Phase { name: "stat", unit: "/s", alone: true, run: stat },
+    Phase { name: "unlink", unit: "/s", alone: true, run: unlink },
 ];
-
-/// The first phase of those that are about names.
-const FIRST_OF_NAMES: usize = 4;
-/// How often they are done in a round: each takes so short a time that a neighbour's work can spoil all of it.
-const NAME_TIMES: usize = 3;
-
-/// Phases of a round, all in all.
-pub const STEPS: usize = PHASES.len() + (NAME_TIMES - 1) * (PHASES.len() - FIRST_OF_NAMES);
 
 const LARGE_CALL_BYTES: usize = 1 << 20;
 const SMALL_CALL_BYTES: usize = 4 << 10;
@@ -65,36 +62,18 @@ impl Plan {
     }
 }
 
-/// Does everything once, what is done with names a few times; the best rates. `step` is called after each phase, and
-/// may end it all.
-pub fn round(target: &Target, plan: &Plan, step: &mut dyn FnMut() -> Result<()>) -> Result<[f64; PHASES.len()]> {
-    let mut rates = [0f64; PHASES.len()];
-    let phases: [&dyn Fn() -> Result<f64>; PHASES.len()] = [
-        &|| write(target, plan, "large", LARGE_CALL_BYTES),
-        &|| write(target, plan, "small", SMALL_CALL_BYTES),
-        &|| read(target, plan, "large", LARGE_CALL_BYTES),
-        &|| read(target, plan, "small", SMALL_CALL_BYTES),
-        &|| create(target, plan),
-        &|| stat(target, plan),
-        &|| unlink(target, plan),
-    ];
-    for time in 0..NAME_TIMES {
-        let first = if time == 0 { 0 } else { FIRST_OF_NAMES };
-        for ((phase, rate), about) in phases.into_iter().zip(&mut rates).zip(&PHASES).skip(first) {
-            *rate = rate.max(phase().with_context(|| about.name)?);
-            step()?;
-        }
-    }
-    Ok(rates)
-}
-
 fn megabytes_per_s(bytes: u64, since: Instant) -> f64 {
     bytes as f64 / 1e6 / since.elapsed().as_secs_f64()
 }
 
-fn write(target: &Target, plan: &Plan, name: &str, call_bytes: usize) -> Result<f64> {
+/// The file that is written and read by calls of this size.
+fn file(target: &Target, call_bytes: usize) -> PathBuf {
+    target.root.join(format!("by-{call_bytes}"))
+}
+
+fn write(target: &Target, plan: &Plan, call_bytes: usize) -> Result<f64> {
     let piece: Vec<u8> = (0..call_bytes).map(|index| (index * 31 + index / 251) as u8).collect();
-    let mut file = OpenOptions::new().write(true).create_new(true).open(target.root.join(name))?;
+    let mut file = OpenOptions::new().write(true).create_new(true).open(file(target, call_bytes))?;
     let start = Instant::now();
     for _ in 0..plan.file_bytes / call_bytes as u64 {
         file.write_all(&piece)?;
@@ -103,8 +82,8 @@ fn write(target: &Target, plan: &Plan, name: &str, call_bytes: usize) -> Result<
     Ok(megabytes_per_s(plan.file_bytes, start))
 }
 
-fn read(target: &Target, plan: &Plan, name: &str, call_bytes: usize) -> Result<f64> {
-    let mut file = File::open(target.root.join(name))?;
+fn read(target: &Target, plan: &Plan, call_bytes: usize) -> Result<f64> {
+    let mut file = File::open(file(target, call_bytes))?;
     target.notifier.inval_inode(INodeNo(file.metadata()?.ino()), 0, 0).context("dropping pages")?;
     let mut piece = vec![0; call_bytes];
     let before = (target.fetched_bytes)()?;
@@ -156,9 +135,5 @@ fn stat(target: &Target, plan: &Plan) -> Result<f64> {
 }
 
 fn unlink(target: &Target, plan: &Plan) -> Result<f64> {
-    let rate = for_each_file(target, plan, fs::remove_file)?;
-    for number in 0..DIRECTORIES {
-        fs::remove_dir(directory(target, number))?;
-    }
-    Ok(rate)
+    for_each_file(target, plan, fs::remove_file)
 }
