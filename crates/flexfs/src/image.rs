@@ -49,7 +49,10 @@ pub fn make(path: &Path, new: &NewImage) -> Result<()> {
 /// file that will become the image.
 pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>, &Path) -> Result<()>) -> Result<()> {
     check_free(path, new.replace)?;
-    let told = |error: Error| anyhow!("{}: {}", path.display(), explain(&error, path));
+    let told = |error: Error| match error {
+        Error::Unsuitable(_) => anyhow!("{}: {error}; choose another size or --profile", path.display()),
+        error => anyhow!("{}: {}", path.display(), explain(&error, path)),
+    };
     let draft = Draft::beside(path);
     let made = Chip::create_image(&draft.path, new.profile, new.chip_seed);
     let mut chip = made.map_err(|error| renamed(&error, &draft.path, path))?;
@@ -206,7 +209,7 @@ pub fn explain(error: &Error, path: &Path) -> String {
             format!("{error}; `flexfs mkfs {path} --size SIZE --force` makes it anew (all on it is lost)")
         }
         Error::Version { .. } => format!("{error}; use a newer flexfs"),
-        Error::Unsuitable(_) => format!("{error}; choose another --profile"),
+        Error::Unsuitable(_) => format!("{error}; make one for another chip with `flexfs mkfs`"),
         Error::Corrupt { .. } => format!("{error}; `flexfs fsck {path}` tells more"),
         _ => error.to_string(),
     }

@@ -45,9 +45,33 @@ pub fn human(bytes: u64) -> String {
     format!("{:.1} {name}", bytes as f64 / scale as f64)
 }
 
+/// `bytes` as one would type them for [`parse`]: exactly, with at most one decimal.
+pub fn typed(bytes: u64) -> String {
+    let tenths = |scale: u64| u128::from(bytes) * 10 / u128::from(scale);
+    let exact = |scale: u64| tenths(scale) * u128::from(scale) == u128::from(bytes) * 10;
+    let fitting = UNITS.iter().find(|(_, scale)| bytes >= *scale && exact(*scale));
+    let (name, scale) = fitting.copied().unwrap_or(("B", 1));
+    match (tenths(scale) / 10, tenths(scale) % 10) {
+        (whole, 0) => format!("{whole}{name}"),
+        (whole, tenth) => format!("{whole}.{tenth}{name}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_to_be_typed_is_read_as_the_same_size() {
+        for (bytes, text) in
+            [(0, "0B"), (1000, "1000B"), (33 << 19, "16.5MiB"), (12 << 20, "12MiB"), (3 << 29, "1.5GiB")]
+        {
+            assert_eq!(typed(bytes), text);
+        }
+        for bytes in [1, 1025, (1 << 20) + 1, 516 << 20, 131_072 * 3, u64::MAX, u64::MAX - 7] {
+            assert_eq!(parse(&typed(bytes)), Ok(bytes), "{}", typed(bytes));
+        }
+    }
 
     #[test]
     fn sizes_are_read_exactly() {

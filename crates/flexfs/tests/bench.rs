@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+use emulator::Profile;
 use serde_json::Value;
 
 fn flexfs(args: &[&str]) -> Command {
@@ -36,8 +37,35 @@ fn a_bench_prints_one_json_object_with_the_figures_asked_for() {
     for key in ["chip", "mode"] {
         assert!(report[key].is_string(), "{key}");
     }
-    let output = flexfs(&["bench", "small", "--size", "1000KiB"]).assert().code(1).get_output().clone();
-    assert!(common::is_one_line(&output.stderr) && String::from_utf8_lossy(&output.stderr).contains("multiple"));
+    refused(&["--size", "1000KiB"], "multiple");
+}
+
+/// Runs a bench that must be refused in one line, which says why once.
+fn refused(arguments: &[&str], why: &str) {
+    let output = flexfs(&["bench", "small"]).args(arguments).assert().code(1).get_output().clone();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(common::is_one_line(&output.stderr) && said.matches(why).count() == 1, "{said}");
+}
+
+#[test]
+fn a_bench_runs_on_the_chip_asked_for_at_a_size_that_it_has() {
+    let report = json(&mut flexfs(&["bench", "small", "--profile", "tlc-3d", "--json"]));
+    assert_eq!((report["chip"].as_str(), report["chip_bytes"].as_u64()), (Some("tlc-3d"), Some(516 << 20)));
+    refused(&["--size", "4MiB"], "take --size 6MiB");
+    refused(&["--size", "6MiB"], "no space left on the chip");
+    refused(&["--profile", "k9f5608u0m"], "cannot carry FlexFS");
+}
+
+#[test]
+fn a_chip_described_in_a_file_is_taken_where_its_name_does_not_matter() {
+    let dir = tempfile::tempdir().unwrap();
+    let description = dir.path().join("mine.toml");
+    let file = description.to_str().unwrap();
+    fs::write(file, Profile { name: "mine".into(), ..Profile::default() }.to_toml().unwrap()).unwrap();
+    json(&mut flexfs(&["bench", "fuse", "--size", "16MiB", "--json", "--profile", file]));
+    refused(&["--profile", file], "built-in chips alone");
+    fs::write(file, Profile::default().to_toml().unwrap()).unwrap();
+    json(&mut flexfs(&["bench", "small", "--size", "64MiB", "--json", "--profile", file]));
 }
 
 #[test]

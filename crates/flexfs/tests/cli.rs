@@ -174,6 +174,12 @@ fn a_chip_of_small_pages_is_refused() {
     let image = dir.path().join("flash.img");
     let arguments = ["mkfs", "--size", "16MiB", "--profile", "k9f5608u0m"];
     assert_one_line(flexfs(&arguments).arg(&image), 1, "cannot carry FlexFS");
+    assert_one_line(flexfs(&arguments).arg(&image), 1, "take --profile flexfs-mlc or codesign-mlc8 or tlc-3d");
+    for command in ["mkfs", "mount", "bench"] {
+        let help = flexfs(&[command, "--help"]).assert().success().get_output().clone();
+        let help = String::from_utf8(help.stdout).unwrap();
+        assert!(help.contains("tlc-3d") && !help.contains("k9f5608u0m"), "{help}");
+    }
     assert_eq!(entries(dir.path()), [] as [PathBuf; 0], "nothing is left behind");
     drop(Chip::create_image(&image, &Profile::builtin("k9f5608u0m").unwrap(), 1).unwrap());
     assert_refused(&image, "cannot carry FlexFS");
@@ -190,7 +196,17 @@ fn a_size_that_is_no_multiple_of_a_block_is_refused_with_the_multiple() {
         let mut mount = flexfs(&["mount", "--create", size]);
         assert_one_line(mount.arg(&image).arg(mountpoint), 1, &format!("multiple of {block}"));
     }
+    for (wrong, right) in [
+        (["16385KiB", "flexfs-mlc"], "take --size 16MiB or --size 16.5MiB"),
+        (["512MiB", "tlc-3d"], "take --size 504MiB or --size 516MiB"),
+        (["5MiB", "tlc-3d"], "take --size 144MiB"),
+        (["2TiB", "flexfs-mlc"], "take a smaller --size"),
+    ] {
+        let mut mkfs = flexfs(&["mkfs", "--size", wrong[0], "--profile", wrong[1]]);
+        assert_one_line(mkfs.arg(&image), 1, right);
+    }
     assert_eq!(entries(dir.path()), [] as [PathBuf; 0], "nothing is made");
+    flexfs(&["mkfs", "--profile", "tlc-3d", "--size", "144MiB"]).arg(&image).assert().success();
 }
 
 #[test]

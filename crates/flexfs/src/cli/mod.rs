@@ -12,7 +12,6 @@ mod values;
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use emulator::Profile;
 use flexfs_core::Mode;
@@ -178,6 +177,7 @@ Examples:
   flexfs bench scale                   a million files on 16 GiB: mount, look-up, creation
   flexfs bench fuse                    calls a second, mounted, beside a file system that only keeps bytes
 
+A chip from a file is for fuse alone; the others know chips by name.
 Flash time prices every operation by the chip's profile and the page it really used. Only fuse takes the
 time of the clock: the best of five rounds, with files of an eighth of the chip; null is that other file system.")]
 pub struct Bench {
@@ -187,12 +187,12 @@ pub struct Bench {
     /// Which cells data is written to
     #[arg(long, default_value = "baseline", value_parser = mode())]
     pub mode: Mode,
-    /// The chip's native capacity, a multiple of its erase block [default: the workload's own]
+    /// The chip's native capacity, a multiple of its erase block [default: about what the workload is meant for]
     #[arg(long, value_parser = size::parse)]
     pub size: Option<u64>,
-    /// The kind of chip
-    #[arg(long, default_value = Profile::DEFAULT, value_parser = PossibleValuesParser::new(Profile::names()))]
-    pub profile: String,
+    /// The kind of chip: a built-in profile, or a file that describes one
+    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile, help = profile_help())]
+    pub profile: Profile,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

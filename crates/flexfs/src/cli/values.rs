@@ -6,7 +6,7 @@ use emulator::Profile;
 use flexfs_core::{Compression, Mode};
 use lab::bench::Workload;
 
-use crate::size;
+use crate::{chips, size};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compress {
@@ -54,14 +54,15 @@ pub fn mode() -> impl TypedValueParser<Value = Mode> {
 /// A built-in profile by its name, or one read from a file (whose name has a `.` or a `/` in it).
 pub fn profile(text: &str) -> Result<Profile, String> {
     if !text.contains(['.', '/']) {
-        return Profile::builtin(text).map_err(|error| error.to_string());
+        let known = chips::NAMES.join(", ");
+        return Profile::builtin(text).map_err(|_| format!("no chip is called \"{text}\": there are {known}"));
     }
     let description = std::fs::read_to_string(text).map_err(|error| format!("{text}: {error}"))?;
     Profile::from_toml(&description).map_err(|error| format!("{text}: {}", error.to_string().replace('\n', " ")))
 }
 
 pub fn profile_help() -> String {
-    format!("The kind of chip: {}, or a TOML file that describes one", Profile::names().join(", "))
+    format!("The kind of chip: {}, or a TOML file that describes one", chips::NAMES.join(", "))
 }
 
 pub fn label(text: &str) -> Result<String, String> {

@@ -4,13 +4,14 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use emulator::Profile;
-use lab::bench::{self, Config, Progress, Report, Workload};
+use flexfs_core::Error;
+use lab::bench::{self, BenchError, Config, Progress, Report, Workload};
 
 use crate::cli::Benchmark;
 use crate::output::{grouped, table};
-use crate::{bench_fuse, cli, output, progress, size};
+use crate::{bench_fuse, chips, cli, output, progress, size};
 
 pub fn run(args: &cli::Bench) -> Result<ExitCode> {
     let bar = progress::share(args.workload.name());
@@ -29,17 +30,35 @@ pub fn run(args: &cli::Bench) -> Result<ExitCode> {
 
 /// Flash operations of a workload.
 fn count(args: &cli::Bench, workload: Workload, progress: Progress) -> Result<String> {
-    let config = Config { profile: args.profile.clone(), bytes: args.size, mode: args.mode, ..Config::default() };
-    let report = bench::run(workload, &config, progress)?;
+    let profile = chip(args, workload.default_bytes())?;
+    // The workloads know chips by name.
+    ensure!(
+        Profile::builtin(&profile.name)
+            .is_ok_and(|builtin| builtin.with_capacity(profile.capacity_bytes()).as_ref() == Ok(&profile)),
+        "counts on built-in chips alone; take --profile {}, or bench fuse",
+        chips::NAMES.join(" or "),
+    );
+    let bytes = Some(profile.capacity_bytes());
+    let config = Config { profile: profile.name, bytes, mode: args.mode, ..Config::default() };
+    // What the file system said of it is part of the error's own words.
+    let report = bench::run(workload, &config, progress).map_err(|error| match error {
+        BenchError::Fs { source: Error::NoSpace, .. } => anyhow!("{error}; it needs a larger --size"),
+        error => anyhow!("{error}"),
+    })?;
     Ok(if args.json { serde_json::to_string(&report)? } else { figures(&report) })
 }
 
 /// Calls through the kernel.
 fn time(args: &cli::Bench, progress: Progress) -> Result<String> {
-    let bytes = args.size.unwrap_or(bench_fuse::DEFAULT_BYTES);
-    let profile = Profile::builtin(&args.profile)?.with_capacity(bytes)?;
+    let profile = chip(args, bench_fuse::DEFAULT_BYTES)?;
     let figures = bench_fuse::run(&profile, args.mode, progress)?;
     Ok(if args.json { bench_fuse::to_json(&figures).to_string() } else { bench_fuse::to_table(&figures) })
+}
+
+/// The chip asked for; without a size, of about `usual_bytes`.
+fn chip(args: &cli::Bench, usual_bytes: u64) -> Result<Profile> {
+    let bytes = args.size.unwrap_or_else(|| chips::nearest(&args.profile, usual_bytes));
+    chips::sized(&args.profile, bytes, "--size").map_err(anyhow::Error::msg)
 }
 
 fn figures(report: &Report) -> String {

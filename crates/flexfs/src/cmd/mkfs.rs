@@ -16,14 +16,14 @@ use crate::output::grouped;
 use crate::tree::Tree;
 use crate::tree::bring_in::{BringIn, Place, Wanted};
 use crate::tree::survey::survey;
-use crate::{cli, image, output, progress, size};
+use crate::{chips, cli, image, output, progress, size};
 
 /// What builders of reproducible things say the time is, seconds since 1970.
 const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
     let path = args.image.display();
-    let profile = args.profile.with_capacity(args.size).map_err(|error| anyhow!("{path}: {error}"))?;
+    let profile = chips::sized(&args.profile, args.size, "--size").map_err(|why| anyhow!("{path}: {why}"))?;
     match &args.from {
         None => {
             let mut new = NewImage { replace: args.force, ..NewImage::unique(&profile, &args.label)? };

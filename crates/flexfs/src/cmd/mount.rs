@@ -22,7 +22,7 @@ use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
 use crate::fuse::volume::now_ns;
 use crate::fuse::{Attach, Serving, take_signals};
 use crate::image::NewImage;
-use crate::{cli, image, output};
+use crate::{chips, cli, image, output};
 
 /// What the background process says when the mount works.
 const READY: &str = "mounted";
@@ -168,7 +168,8 @@ impl Made {
             made.mountpoint = Some(order.mountpoint.to_path_buf());
         }
         if !order.image.exists() {
-            let profile = order.settings.profile.with_capacity(bytes).map_err(|error| anyhow!("{path}: {error}"))?;
+            let profile = chips::sized(&order.settings.profile, bytes, "--create");
+            let profile = profile.map_err(|why| anyhow!("{path}: {why}"))?;
             image::make(order.image, &NewImage::unique(&profile, "")?)?;
             made.image = Some(order.image.to_path_buf());
         }
