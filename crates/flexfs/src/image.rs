@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use emulator::{Chip, EmulatorError, Profile};
 use flexfs_core::{Error, FormatOptions, Fs, MountOptions};
+use nand::NandError;
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
@@ -179,7 +180,10 @@ pub fn change<T>(path: &Path, change: impl FnOnce(&mut Fs<Chip>) -> Result<T>) -
 pub fn leave(fs: Fs<Chip>, path: &Path, now_ns: i64) -> Result<()> {
     let (mut chip, unmounted) = fs.unmount(now_ns);
     let image = path.display();
-    unmounted.map_err(|error| anyhow!("{image}: cannot unmount: {error}; the next mount recovers what was synced"))?;
+    unmounted.map_err(|error| {
+        let why = explain(&error, path);
+        anyhow!("{image}: cannot unmount: {why}; the next mount recovers what was synced")
+    })?;
     chip.sync_image().map_err(|error| anyhow!("{error}"))
 }
 
@@ -201,6 +205,12 @@ impl Refused {
     }
 }
 
+/// Whether the disk under the image is full, as opposed to the volume.
+pub fn is_full_disk(error: &Error) -> bool {
+    let full = [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error);
+    matches!(error, Error::Nand(NandError::Medium { errno, .. }) if full.contains(errno))
+}
+
 /// What the core says, and what can be done about it.
 pub fn explain(error: &Error, path: &Path) -> String {
     let path = path.display();
@@ -211,6 +221,9 @@ pub fn explain(error: &Error, path: &Path) -> String {
         Error::Version { .. } => format!("{error}; use a newer flexfs"),
         Error::Unsuitable(_) => format!("{error}; make one for another chip with `flexfs mkfs`"),
         Error::Corrupt { .. } => format!("{error}; `flexfs fsck {path}` tells more"),
+        error if is_full_disk(error) => {
+            "no space is left on the file system that holds the image; free some".to_owned()
+        }
         _ => error.to_string(),
     }
 }

@@ -1,18 +1,46 @@
-//! What goes to the terminal: results on standard output, complaints on standard error.
+//! What goes to the terminal: results on standard output, complaints on standard error, or, where nobody reads that, to
+//! the system log.
 //!
-//! Invariant: escape codes appear only where a terminal shows them (and `NO_COLOR` is not set), and a reader of
+//! Invariants: a complaint is one line; escape codes appear only where a terminal shows them (and `NO_COLOR` is not set), and a reader of
 //! our output that goes away early is no error.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 
+/// Where the system takes lines for its log.
+const LOG: &str = "/dev/log";
+
+/// What they are: errors (3) of a daemon (facility 3), as syslog(3) counts.
+const LOG_PRIORITY: u32 = 3 * 8 + 3;
+
+static TO_LOG: AtomicBool = AtomicBool::new(false);
+
+/// From now on complaints go to the system log.
+pub fn complain_to_log() {
+    TO_LOG.store(true, Ordering::Relaxed);
+}
+
 /// One line about what went wrong.
 pub fn complain(line: &str) {
+    let line = line.replace('\n', " ");
+    if TO_LOG.load(Ordering::Relaxed) {
+        // Where no log is kept there is nobody left to tell.
+        let _ = log(Path::new(LOG), &line);
+        return;
+    }
     let coloured = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let name = if coloured { "\u{1b}[1;31mflexfs\u{1b}[0m" } else { "flexfs" };
     // Where standard error is closed there is nobody left to tell.
-    let _ = writeln!(io::stderr(), "{name}: {}", line.replace('\n', " "));
+    let _ = writeln!(io::stderr(), "{name}: {line}");
+}
+
+fn log(to: &Path, line: &str) -> io::Result<()> {
+    let text = format!("<{LOG_PRIORITY}>flexfs[{}]: {line}", std::process::id());
+    UnixDatagram::unbound()?.send_to(text.as_bytes(), to).map(drop)
 }
 
 /// A result, with a line end after it.
@@ -52,6 +80,19 @@ mod tests {
         assert_eq!(grouped(7), "7");
         assert_eq!(grouped(1_048_576), "1,048,576");
         assert_eq!(grouped(123_456), "123,456");
+    }
+
+    #[test]
+    fn a_line_for_the_log_says_who_it_is_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        log(&path, "x.img: is gone").unwrap();
+        let mut line = [0; 100];
+        let count = socket.recv(&mut line).unwrap();
+        let expected = format!("<27>flexfs[{}]: x.img: is gone", std::process::id());
+        assert_eq!(String::from_utf8_lossy(&line[..count]), expected);
+        assert!(log(&dir.path().join("none"), "lost").is_err());
     }
 
     #[test]

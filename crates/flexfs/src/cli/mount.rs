@@ -44,6 +44,9 @@ Options after -o, of which the later wins:
 To mount from /etc/fstab, or with `mount -t fuse.flexfs flash.img mnt`, let /sbin/mount.fuse.flexfs be a link to
 this program.
 
+What goes wrong while it serves is told on standard error; in the background, in the system log, unless
+standard error is a file: flexfs mount -b flash.img mnt 2>> flash.log
+
 SIGINT, SIGTERM and `umount` all end it cleanly. Whatever an fsync returned for survives even kill -9.
 Exit status 0: mounted (-b) or unmounted cleanly; 1: neither; 2: wrong usage.")]
 pub struct Mount {

@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
 use flexfs_core::MountOptions;
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::cli::Settings;
@@ -234,5 +235,11 @@ fn detach() -> Result<()> {
     let _ = writeln!(std::io::stdout(), "{READY}").and_then(|()| std::io::stdout().flush());
     let null: File = OpenOptions::new().read(true).write(true).open("/dev/null").context("/dev/null")?;
     rustix::stdio::dup2_stdout(&null).context("/dev/null")?;
+    // Whoever reads a terminal or a pipe waits for its end; a file may stay open.
+    let stderr = rustix::fs::fstat(rustix::stdio::stderr()).context("standard error")?;
+    if FileType::from_raw_mode(stderr.st_mode) == FileType::RegularFile {
+        return Ok(());
+    }
+    output::complain_to_log();
     rustix::stdio::dup2_stderr(&null).context("/dev/null")
 }

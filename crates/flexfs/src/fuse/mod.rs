@@ -7,6 +7,7 @@
 pub mod acl;
 pub mod attr;
 mod caller;
+mod complaints;
 pub mod connection;
 mod data;
 mod directory;
@@ -118,7 +119,7 @@ impl Serving {
                 return Err(error.context(to.mountpoint.display().to_string()));
             }
         };
-        let volume = Arc::new(Volume::new(fs, to.image, &to.manner));
+        let volume = Arc::new(Volume::new(fs, name, to.image, &to.manner));
         let server = Server::new(Arc::clone(&volume), stat.chunk_bytes, to.manner);
         let writers = server.writers();
         let keeper = Keeper { name: name.to_path_buf(), volume, mounted: Arc::new(mounted) };

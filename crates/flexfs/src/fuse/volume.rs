@@ -6,6 +6,7 @@
 //! `EIO` and nothing more reaches the chip.
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,6 +16,7 @@ use flexfs_core::{Error, Fs};
 use fuser::Errno;
 
 use super::Manner;
+use super::complaints::Complaints;
 
 /// How old a change may get before the timer syncs it, unless a mount says otherwise.
 pub const SYNC_AFTER: Duration = Duration::from_millis(500);
@@ -44,14 +46,16 @@ pub struct Volume {
     waiting: AtomicUsize,
     /// The image once more, to sync it while the lock is free; `None` where there is none.
     image: Option<File>,
+    complaints: Complaints,
     manner: Manner,
 }
 
 impl Volume {
-    /// A volume whose syncs reach as far as `image`, if there is one.
-    pub fn new(fs: Fs<Chip>, image: Option<File>, manner: &Manner) -> Self {
+    /// A volume, by the name under which one complains of it, whose syncs reach as far as `image`, if there is one.
+    pub fn new(fs: Fs<Chip>, name: &Path, image: Option<File>, manner: &Manner) -> Self {
         let open = Mutex::new(Some(Open { fs, dirty_since: None }));
-        Self { open, waiting: AtomicUsize::new(0), image, manner: *manner }
+        let complaints = Complaints::about(name);
+        Self { open, waiting: AtomicUsize::new(0), image, complaints, manner: *manner }
     }
 
     /// Runs an operation that changes nothing a sync would have to cover.
@@ -76,14 +80,14 @@ impl Volume {
     pub fn sync(&self) -> Result<(), Errno> {
         self.locked(sync)?;
         match &self.image {
-            Some(image) => image.sync_data().map_err(Errno::from),
+            Some(image) => image.sync_data().map_err(|error| self.complaints.answer_disk(error)),
             None => Ok(()),
         }
     }
 
     /// What the timer does: syncs changes that have grown old, then one step of background work.
     ///
-    /// Says how long the timer may sleep; errors have been told on standard error.
+    /// Says how long the timer may sleep; errors have been told.
     pub fn tick(&self, longest: Duration) -> Duration {
         if self.manner.read_only() {
             return longest;
@@ -114,13 +118,7 @@ impl Volume {
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         let mut guard = guard.map_err(|_| Errno::EIO)?;
         let open = guard.as_mut().ok_or(Errno::EIO)?;
-        op(open).map_err(|error| {
-            let errno = Errno::from_i32(error.errno());
-            if errno.code() == Errno::EIO.code() {
-                eprintln!("flexfs: {error}");
-            }
-            errno
-        })
+        op(open).map_err(|error| self.complaints.answer(&error))
     }
 }
 

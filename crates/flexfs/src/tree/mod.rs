@@ -14,6 +14,8 @@ use anyhow::{Error, Result, anyhow};
 use emulator::Chip;
 use flexfs_core::{Attr, Fs, Ino, ROOT_INO, kind};
 
+use crate::image;
+
 /// A volume and the image it is in.
 pub struct Tree<'a> {
     pub fs: &'a mut Fs<Chip>,
@@ -84,7 +86,7 @@ impl Tree<'_> {
                 self.error(path, format!("{error}; `flexfs ls -R {image}` lists what is there"))
             }
             flexfs_core::Error::NoSpace => self.error(path, format!("{error}; make a larger image, or remove files")),
-            error => self.error(path, error),
+            error => self.error(path, image::explain(&error, self.image)),
         })
     }
 

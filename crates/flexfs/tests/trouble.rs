@@ -1,0 +1,113 @@
+//! Mounts in trouble: what is said of it, once, where it is said, and what is left when it is over.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{Dice, Mount, assert_clean, flexfs, image, output, run, umount, wait_for};
+
+/// A small file system of its own, which can be full without harm.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn new(dir: &Path, size: &str) -> Self {
+        let path = dir.join("disk");
+        fs::create_dir(&path).unwrap();
+        run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(&path));
+        Self(path)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Writes until it is told that there is no room under the image.
+fn fill(path: &Path) {
+    let kept = Dice::new(1).bytes(1 << 20);
+    fs::write(path.join("kept"), &kept).unwrap();
+    File::open(path.join("kept")).unwrap().sync_all().unwrap();
+    fs::write(path.join("large"), Dice::new(2).bytes(16 << 20)).ok();
+    for _ in 0..3 {
+        let failed = File::open(path.join("large")).and_then(|file| file.sync_all()).and_then(|()| {
+            // The kernel tells of a page that it could not hand over once.
+            fs::create_dir(path.join("more"))
+        });
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::StorageFull);
+    }
+    assert!(fs::read(path.join("kept")).unwrap() == kept);
+}
+
+#[test]
+fn a_full_disk_under_the_image_is_told_once_and_costs_nothing_that_was_synced() {
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Disk::new(dir.path(), "8m");
+    let image = image(&disk.0, "64MiB");
+    let mut mount = Mount::with(&image, &["-o", "commit=0.1"]);
+    fill(&mount.path);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    umount(&mount.path);
+    assert_eq!(mount.wait().code(), Some(1));
+    let said = mount.complaints();
+    let lines: Vec<&str> = said.lines().collect();
+    let [full, ended] = lines[..] else { panic!("{said}") };
+    assert!(full.contains("no space is left on the file system that holds this image"), "{said}");
+    assert!(full.contains("unmount and mount again") && full.contains(image.to_str().unwrap()), "{said}");
+    assert!(ended.contains("cannot unmount") && ended.contains("free some"), "{said}");
+
+    // As it advises.
+    run(Command::new("mount").args(["-o", "remount,size=64m"]).arg(&disk.0));
+    let mount = Mount::new(&image);
+    assert!(fs::read(mount.join("kept")).unwrap() == Dice::new(1).bytes(1 << 20));
+    fs::create_dir(mount.join("more")).unwrap();
+    mount.unmount();
+    assert_clean(&image);
+}
+
+#[test]
+fn without_a_mount_a_full_disk_is_told_in_the_same_words() {
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Disk::new(dir.path(), "8m");
+    let image = image(&disk.0, "64MiB");
+    let large = dir.path().join("large");
+    fs::write(&large, Dice::new(2).bytes(16 << 20)).unwrap();
+    let output = output(flexfs(["put"]).arg(&image).arg(&large).arg("/"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && common::is_one_line(&output.stderr), "{said}");
+    assert!(said.contains("no space is left on the file system that holds the image"), "{said}");
+}
+
+#[test]
+fn in_the_background_complaints_go_on_into_a_file() {
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Disk::new(dir.path(), "8m");
+    let image = image(&disk.0, "64MiB");
+    let (path, log) = (dir.path().join("mnt"), dir.path().join("log"));
+    fs::create_dir(&path).unwrap();
+    let mut command = flexfs(["mount", "-b"]);
+    command.arg(&image).arg(&path).stderr(File::create(&log).unwrap()).stdin(Stdio::null());
+    assert_eq!(run(&mut command), "");
+    fill(&path);
+    umount(&path);
+    let said = || fs::read_to_string(&log).unwrap();
+    wait_for("the last word", || said().contains("cannot unmount"));
+    assert_eq!(said().lines().filter(|line| line.contains("unmount and mount again")).count(), 1, "{}", said());
+}
