@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use emulator::{Chip, EmulatorError, Profile};
 use flexfs_core::{Error, FormatOptions, Fs, MountOptions};
 use nand::NandError;
@@ -16,7 +16,9 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
+use crate::fuse::mountpoint::mount_of;
 use crate::fuse::volume::now_ns;
+use crate::host::{At, told};
 
 /// How long an image may still be in use before that is an error: a server that was just unmounted from outside
 /// is writing its last checkpoint.
@@ -56,7 +58,7 @@ pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>,
     };
     let draft = Draft::beside(path);
     let made = Chip::create_image(&draft.path, new.profile, new.chip_seed);
-    let mut chip = made.map_err(|error| renamed(&error, &draft.path, path))?;
+    let mut chip = made.map_err(|error| draft_failed(error, &draft.path, path))?;
     Fs::format(&mut chip, &new.format).map_err(told)?;
     // The time of the format, so that what is mounted and unmounted here does not depend on the clock.
     let now_ns = new.format.now_ns;
@@ -65,7 +67,7 @@ pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>,
     fill(&mut fs, &draft.path)?;
     let (mut chip, unmounted) = fs.unmount(now_ns);
     unmounted.map_err(told)?;
-    chip.sync_image().map_err(|error| renamed(&error, &draft.path, path))?;
+    chip.sync_image().map_err(|error| draft_failed(error, &draft.path, path))?;
     drop(chip);
     draft.take_place_of(path, new.replace)
 }
@@ -73,11 +75,11 @@ pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>,
 fn check_free(path: &Path, replace: bool) -> Result<()> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error).with_context(|| path.display().to_string()),
+        Err(error) => Err(error).at(path),
         Ok(found) if !found.is_file() => bail!("{}: not a regular file; choose another name", path.display()),
         Ok(_) if !replace => bail!("{}: exists; choose another name, or replace it with --force", path.display()),
         Ok(_) => match Chip::open_image(path, true) {
-            Err(error @ EmulatorError::InUse { .. }) => Err(error.into()),
+            Err(error @ EmulatorError::InUse { .. }) => Err(refused(error)),
             _ => Ok(()),
         },
     }
@@ -116,7 +118,7 @@ impl Draft {
             Err(Errno::INVAL | Errno::NOSYS) => fs::rename(&self.path, path),
             result => result.map_err(std::io::Error::from),
         }
-        .with_context(|| path.display().to_string())
+        .at(path)
     }
 }
 
@@ -128,8 +130,42 @@ impl Drop for Draft {
 }
 
 /// An error about the draft, told of the image that was asked for.
-fn renamed(error: &EmulatorError, draft: &Path, path: &Path) -> anyhow::Error {
-    anyhow!("{}", error.to_string().replace(&draft.display().to_string(), &path.display().to_string()))
+fn draft_failed(error: EmulatorError, draft: &Path, path: &Path) -> anyhow::Error {
+    match error {
+        EmulatorError::Io { what, source, .. } => refused(EmulatorError::Io { path: path.to_path_buf(), what, source }),
+        error => anyhow!("{}", error.to_string().replace(&draft.display().to_string(), &path.display().to_string())),
+    }
+}
+
+/// Why there is no chip, with what can be done.
+fn refused(error: EmulatorError) -> anyhow::Error {
+    match error {
+        EmulatorError::InUse { ref path } => match mount_of(path) {
+            Some(at) => {
+                let (path, at) = (path.display(), at.display());
+                anyhow!("{path}: in use: it is mounted on {at}; `umount {at}` first")
+            }
+            None => anyhow!("{error}"),
+        },
+        EmulatorError::Foreign { ref path } if path.is_dir() => {
+            anyhow!("{}: a directory, not a chip image; name the image file", path.display())
+        }
+        EmulatorError::Missing { ref path }
+            if path.parent().is_none_or(|dir| dir.as_os_str().is_empty() || dir.is_dir()) =>
+        {
+            let path = path.display();
+            anyhow!("{path}: no such image; make one with `flexfs mkfs {path} --size 512MiB`")
+        }
+        EmulatorError::Missing { path } => told(&path, &ErrorKind::NotFound.into()),
+        EmulatorError::Io { path, source, .. } if is_about_the_name(&source) => told(&path, &source),
+        error => anyhow!("{error}"),
+    }
+}
+
+/// Whether an error tells of where a file is and whose it is, not of the file.
+fn is_about_the_name(error: &std::io::Error) -> bool {
+    use ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+    [NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem].contains(&error.kind())
 }
 
 /// Opens the chip in an image file, waiting a little for one that is in use.
@@ -137,14 +173,10 @@ pub fn open_chip(path: &Path, read_only: bool) -> Result<Chip> {
     let start = Instant::now();
     loop {
         match Chip::open_image(path, read_only) {
-            Err(EmulatorError::InUse { .. }) if start.elapsed() < PATIENCE => {
+            Err(EmulatorError::InUse { .. }) if start.elapsed() < PATIENCE && mount_of(path).is_none() => {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            Err(EmulatorError::Missing { .. }) => {
-                let path = path.display();
-                bail!("{path}: no such image; make one with `flexfs mkfs {path} --size 512MiB`")
-            }
-            result => return Ok(result?),
+            result => return result.map_err(refused),
         }
     }
 }

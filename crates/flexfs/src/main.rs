@@ -8,6 +8,7 @@ mod chips;
 mod cli;
 mod cmd;
 mod fuse;
+mod host;
 mod image;
 mod output;
 mod progress;

@@ -5,7 +5,8 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
@@ -100,7 +101,7 @@ fn a_directory_in_place_of_an_image_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let image = dir.path().join("flash.img");
     fs::create_dir(&image).unwrap();
-    assert_refused(&image, "");
+    assert_refused(&image, "a directory, not a chip image");
     assert_one_line(flexfs(&["mkfs", "--size", "16MiB", "--force"]).arg(&image), 1, "not a regular file");
 }
 
@@ -238,7 +239,34 @@ fn an_existing_file_is_replaced_only_by_force_and_only_in_the_end() {
 fn a_folder_that_does_not_exist_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let image = dir.path().join("nowhere/flash.img");
-    assert_one_line(flexfs(&["mkfs", "--size", "16MiB"]).arg(&image), 1, "nowhere/flash.img: ");
+    let why = format!("nowhere/flash.img: there is no directory {}/nowhere;", dir.path().display());
+    assert_one_line(flexfs(&["mkfs", "--size", "16MiB"]).arg(&image), 1, &why);
+    assert_one_line(flexfs(&["info"]).arg(&image), 1, &why);
+    let file = dir.path().join("nowhere");
+    fs::write(&file, "").unwrap();
+    let why = format!("{} is not a directory", file.display());
+    assert_one_line(flexfs(&["mkfs", "--size", "16MiB"]).arg(&image), 1, &why);
+    assert_one_line(flexfs(&["info"]).arg(&image), 1, &why);
+}
+
+/// The system's own words are said once, if at all.
+#[test]
+fn who_may_not_open_an_image_is_told_who_may() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path());
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&image, fs::Permissions::from_mode(0o600)).unwrap();
+    let as_another = |args: &[&str], path: &Path, why: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flexfs"));
+        command.args(args).arg(path).uid(65534).gid(65534);
+        assert_one_line(&mut command.into(), 1, &format!("{}: permission denied{why}", path.display()));
+    };
+    as_another(&["info"], &image, "; run as its owner or root");
+    as_another(&["mkfs", "--size", "16MiB"], &dir.path().join("new.img"), " in its directory");
+    assert_eq!(entries(dir.path()), [image]);
 }
 
 #[test]

@@ -77,6 +77,20 @@ fn a_full_disk_under_the_image_is_told_once_and_costs_nothing_that_was_synced() 
 }
 
 #[test]
+fn whoever_needs_a_mounted_image_is_told_where_it_is_mounted() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "16MiB");
+    let mount = Mount::new(&image);
+    let why = format!("in use: it is mounted on {0}; `umount {0}` first", mount.path.display());
+    for arguments in [&["ls"][..], &["fsck"], &["mkfs", "--force", "--size", "16MiB"]] {
+        let output = output(flexfs(arguments).arg(&image));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && common::is_one_line(&output.stderr) && said.contains(&why), "{said}");
+    }
+    mount.unmount();
+}
+
+#[test]
 fn without_a_mount_a_full_disk_is_told_in_the_same_words() {
     if !is_root() {
         return;

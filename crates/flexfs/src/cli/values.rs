@@ -1,11 +1,14 @@
 //! The values that arguments take, read from what was typed.
 
+use std::path::Path;
+
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use emulator::Profile;
 use flexfs_core::{Compression, Mode};
 use lab::bench::Workload;
 
+use crate::host::At;
 use crate::{chips, size};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -57,7 +60,7 @@ pub fn profile(text: &str) -> Result<Profile, String> {
         let known = chips::NAMES.join(", ");
         return Profile::builtin(text).map_err(|_| format!("no chip is called \"{text}\": there are {known}"));
     }
-    let description = std::fs::read_to_string(text).map_err(|error| format!("{text}: {error}"))?;
+    let description = std::fs::read_to_string(text).at(Path::new(text)).map_err(|error| error.to_string())?;
     Profile::from_toml(&description).map_err(|error| format!("{text}: {}", error.to_string().replace('\n', " ")))
 }
 

@@ -3,10 +3,11 @@
 use std::fs;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 
+use crate::host::At;
 use crate::{cli, output};
 
 pub fn run(args: &cli::Man) -> Result<ExitCode> {
@@ -16,11 +17,11 @@ pub fn run(args: &cli::Man) -> Result<ExitCode> {
         output::say(String::from_utf8_lossy(&page(&command)?).trim_end())?;
         return Ok(ExitCode::SUCCESS);
     };
-    fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+    fs::create_dir_all(dir).at(dir)?;
     for command in std::iter::once(&command).chain(command.get_subcommands()) {
         let name = command.get_display_name().unwrap_or(command.get_name());
         let path = dir.join(format!("{name}.1"));
-        fs::write(&path, page(command)?).with_context(|| path.display().to_string())?;
+        fs::write(&path, page(command)?).at(&path)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,12 +5,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 use emulator::Profile;
 use flexfs_core::{FormatOptions, ROOT_INO};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::host::At;
 use crate::image::NewImage;
 use crate::output::grouped;
 use crate::tree::Tree;
@@ -36,7 +37,7 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
 }
 
 fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
-    let source = source.canonicalize().with_context(|| source.display().to_string())?;
+    let source = source.canonicalize().at(source)?;
     ensure!(source.is_dir(), "{}: not a directory; name one with what the image shall hold", source.display());
     let survey = survey(&source, args.owner)?;
     let hash = Sha256::new().chain_update(survey.hash).chain_update(profile.to_toml()?).chain_update(&args.label);

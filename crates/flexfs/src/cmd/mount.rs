@@ -22,6 +22,7 @@ use crate::cli::Settings;
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
 use crate::fuse::volume::now_ns;
 use crate::fuse::{Attach, Serving, take_signals};
+use crate::host::At;
 use crate::image::NewImage;
 use crate::{chips, cli, image, output};
 
@@ -138,7 +139,7 @@ fn check_mountpoint(path: &Path, may_be_made: bool) -> Result<()> {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTCONN) => {
             bail!("{shown}: the server of an earlier mount has died; `umount {shown}` first")
         }
-        Err(error) => Err(error).with_context(|| shown.to_string()),
+        Err(error) => Err(error).at(path),
     }
 }
 
@@ -163,9 +164,9 @@ impl Made {
     fn what_is_missing(order: &Order) -> Result<Self> {
         let mut made = Self::default();
         let Some(bytes) = order.settings.create else { return Ok(made) };
-        let (path, mountpoint) = (order.image.display(), order.mountpoint.display());
+        let path = order.image.display();
         if !order.mountpoint.exists() {
-            fs::create_dir_all(order.mountpoint).with_context(|| mountpoint.to_string())?;
+            fs::create_dir_all(order.mountpoint).at(order.mountpoint)?;
             made.mountpoint = Some(order.mountpoint.to_path_buf());
         }
         if !order.image.exists() {
@@ -199,7 +200,7 @@ impl Drop for Made {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
-    fs::canonicalize(path).with_context(|| path.display().to_string())
+    fs::canonicalize(path).at(path)
 }
 
 /// Runs this very command line again, detached, and waits until it serves or fails.

@@ -6,8 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use crate::host::At;
 use crate::tree::bring_in::{BringIn, Place, Wanted, name_of};
 use crate::tree::{Tree, is_dir, join};
 use crate::{cli, image, progress};
@@ -15,7 +16,7 @@ use crate::{cli, image, progress};
 pub fn run(args: &cli::Put) -> Result<ExitCode> {
     for source in &args.sources {
         // Before the image is touched.
-        std::fs::symlink_metadata(source).with_context(|| source.display().to_string())?;
+        std::fs::symlink_metadata(source).at(source)?;
     }
     let bar = progress::bytes();
     let result = image::change(&args.image, |fs| {

@@ -3,7 +3,7 @@
 //! The mount is remembered by its number in the kernel's table. Invariant: only that very mount is ever taken
 //! down, so an `umount` from outside, or another mount that has since come over the same path, is left alone.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -97,6 +97,14 @@ pub struct Mount {
     pub id: u64,
     pub path: PathBuf,
     pub kind: String,
+    /// What is mounted: of ours, the image.
+    pub source: PathBuf,
+}
+
+/// Where an image is mounted, as far as this process sees.
+pub fn mount_of(image: &Path) -> Option<PathBuf> {
+    let image = image.canonicalize().ok()?;
+    mounts().into_iter().find(|mount| mount.kind == MOUNT_TYPE && mount.source == image).map(|mount| mount.path)
 }
 
 /// The mounts this process sees, oldest first; none where there is no `/proc`.
@@ -108,13 +116,11 @@ pub fn mounts() -> Vec<Mount> {
 fn parse_mount(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|&byte| byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let path = unescape(fields.nth(3)?);
-    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-    Some(Mount {
-        id,
-        path: PathBuf::from(std::ffi::OsString::from_vec(path)),
-        kind: String::from_utf8_lossy(kind).into(),
-    })
+    let path = |field| PathBuf::from(OsString::from_vec(unescape(field)));
+    let mounted_on = path(fields.nth(3)?);
+    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+    let kind = String::from_utf8_lossy(fields.next()?).into();
+    Some(Mount { id, path: mounted_on, kind, source: path(fields.next()?) })
 }
 
 /// Undoes the kernel's `\040` for a space, a tab, a line end and a backslash.
@@ -198,9 +204,10 @@ mod tests {
 
     #[test]
     fn a_line_of_the_mount_table_is_read_with_its_escapes() {
-        let line = br"36 35 98:0 /root /a\040b rw,noatime shared:1 - fuse.flexfs /x.img rw";
+        let line = br"36 35 98:0 /root /a\040b rw,noatime shared:1 - fuse.flexfs /x\040y.img rw";
         let mount = parse_mount(line).unwrap();
         assert_eq!((mount.id, mount.path.as_path(), mount.kind.as_str()), (36, Path::new("/a b"), MOUNT_TYPE));
+        assert_eq!(mount.source, Path::new("/x y.img"));
     }
 
     #[test]

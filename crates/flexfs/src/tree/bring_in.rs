@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use flexfs_core::{Error, Ino, NewNode, RenameMode, SetAttr, kind};
 use indicatif::ProgressBar;
 use walkdir::WalkDir;
@@ -21,6 +21,7 @@ use walkdir::WalkDir;
 use super::{Tree, is_dir, join};
 use crate::fuse::acl;
 use crate::fuse::volume::now_ns;
+use crate::host::At;
 use crate::output;
 
 /// Bytes read at a time: whole chunks of any chip.
@@ -73,7 +74,7 @@ struct Open {
 impl<'a> BringIn<'a> {
     /// Prepares a copy into the image file `image`.
     pub fn new(image: &Path, wanted: Wanted, bar: &'a ProgressBar) -> Result<Self> {
-        let meta = fs::metadata(image).with_context(|| image.display().to_string())?;
+        let meta = fs::metadata(image).at(image)?;
         Ok(Self { wanted, bar, image: (meta.dev(), meta.ino()), links: HashMap::new() })
     }
 
@@ -81,7 +82,7 @@ impl<'a> BringIn<'a> {
     pub fn copy(&mut self, tree: &mut Tree, source: &Path, place: &Place, path: &[u8]) -> Result<()> {
         let mut open: Vec<Open> = Vec::new();
         for entry in WalkDir::new(source).follow_root_links(false).sort_by_file_name() {
-            let entry = entry.map_err(|error| anyhow!("{error}"))?;
+            let entry = entry.at(source)?;
             while open.len() > entry.depth() {
                 self.leave(tree, open.pop())?;
             }
@@ -94,7 +95,7 @@ impl<'a> BringIn<'a> {
                 (None, Place::Name(parent, name)) => (*parent, Some(name.clone()), path.to_vec()),
                 (None, Place::Directory(ino)) => (*ino, None, path.to_vec()),
             };
-            let meta = entry.metadata().map_err(|error| anyhow!("{error}"))?;
+            let meta = entry.metadata().at(source)?;
             if meta.is_dir() {
                 let ino = match &name {
                     Some(name) => self.directory(tree, parent, name, &meta, &at)?,
@@ -201,7 +202,7 @@ impl<'a> BringIn<'a> {
         }
         let node = self.node(meta);
         let made = if node.mode & kind::MASK == kind::SYMLINK {
-            let target = fs::read_link(source).with_context(|| source.display().to_string())?;
+            let target = fs::read_link(source).at(source)?;
             tree.fs.symlink(parent, name, target.as_os_str().as_bytes(), node.uid, node.gid, time_ns)
         } else {
             tree.fs.create(parent, name, node, time_ns)
@@ -218,7 +219,7 @@ impl<'a> BringIn<'a> {
     }
 
     fn contents(&self, tree: &mut Tree, ino: Ino, source: &Path, time_ns: i64, at: &[u8]) -> Result<()> {
-        let mut file = File::open(source).with_context(|| source.display().to_string())?;
+        let mut file = File::open(source).at(source)?;
         let stat = tree.fs.statfs();
         let chunk_bytes = tree.told(at, stat)?.chunk_bytes as usize;
         let mut piece = Vec::with_capacity(PIECE_BYTES);
@@ -226,7 +227,7 @@ impl<'a> BringIn<'a> {
         loop {
             piece.clear();
             let count = file.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece);
-            let count = count.with_context(|| source.display().to_string())?;
+            let count = count.at(source)?;
             if count == 0 {
                 break;
             }
@@ -290,13 +291,13 @@ pub fn attributes_of(source: &Path) -> Result<Vec<(OsString, Vec<u8>)>> {
     let mut names: Vec<_> = match xattr::list(source) {
         Ok(names) => names.collect(),
         Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(|| source.display().to_string()),
+        Err(error) => return Err(error).at(source),
     };
     names.sort_unstable();
     let mut found = Vec::with_capacity(names.len());
     for name in names {
         // One that has gone since it was listed is none.
-        if let Some(value) = xattr::get(source, &name).with_context(|| source.display().to_string())? {
+        if let Some(value) = xattr::get(source, &name).at(source)? {
             found.push((name, value));
         }
     }

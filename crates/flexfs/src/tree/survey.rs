@@ -10,11 +10,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::Result;
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
 use super::bring_in::{attributes_of, is_kept, mtime_ns};
+use crate::host::At;
 
 /// A tree in short.
 pub struct Survey {
@@ -29,8 +30,8 @@ pub fn survey(root: &Path, owner: Option<(u32, u32)>) -> Result<Survey> {
     let mut newest_ns = i64::MIN;
     let mut links = HashMap::new();
     for (number, entry) in WalkDir::new(root).sort_by_file_name().into_iter().enumerate() {
-        let entry = entry.map_err(|error| anyhow!("{error}"))?;
-        let (path, meta) = (entry.path(), entry.metadata().map_err(|error| anyhow!("{error}"))?);
+        let entry = entry.at(root)?;
+        let (path, meta) = (entry.path(), entry.metadata().at(root)?);
         newest_ns = newest_ns.max(mtime_ns(&meta));
         let name = if entry.depth() == 0 { b"" } else { entry.file_name().as_bytes() };
         part(&mut hash, name);
@@ -45,7 +46,7 @@ pub fn survey(root: &Path, owner: Option<(u32, u32)>) -> Result<Survey> {
             part(&mut hash, &value);
         }
         if meta.is_symlink() {
-            part(&mut hash, fs::read_link(path).with_context(|| path.display().to_string())?.as_os_str().as_bytes());
+            part(&mut hash, fs::read_link(path).at(path)?.as_os_str().as_bytes());
         } else if meta.is_file() && first == number {
             hash.update(contents(path)?);
         }
@@ -71,7 +72,7 @@ fn contents(path: &Path) -> Result<[u8; 32]> {
         }
     }
     let mut hash = Hashing(Sha256::new());
-    let mut file = File::open(path).with_context(|| path.display().to_string())?;
-    io::copy(&mut file, &mut hash).with_context(|| path.display().to_string())?;
+    let mut file = File::open(path).at(path)?;
+    io::copy(&mut file, &mut hash).at(path)?;
     Ok(hash.0.finalize().into())
 }

@@ -19,6 +19,7 @@ use indicatif::ProgressBar;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid};
 
 use super::{Step, Tree, Visited, is_dir, join};
+use crate::host::At;
 use crate::output;
 
 /// Bytes read at a time.
@@ -65,7 +66,7 @@ impl<'a> TakeOut<'a> {
         remove(&draft)?;
         match self.make(tree, path, attr, &draft) {
             Ok(true) => {
-                fs::rename(&draft, dest).with_context(|| dest.display().to_string())?;
+                fs::rename(&draft, dest).at(dest)?;
                 // Of two names of one file a rename leaves both.
                 remove(&draft)?;
                 if attr.nlink > 1 {
@@ -96,8 +97,7 @@ impl<'a> TakeOut<'a> {
             kind::FILE => self.file(tree, path, attr, dest)?,
             kind::SYMLINK => match tree.fs.readlink(attr.ino) {
                 Ok(target) => {
-                    std::os::unix::fs::symlink(OsStr::from_bytes(&target), dest)
-                        .with_context(|| dest.display().to_string())?;
+                    std::os::unix::fs::symlink(OsStr::from_bytes(&target), dest).at(dest)?;
                     true
                 }
                 Err(error) => {
@@ -122,15 +122,15 @@ impl<'a> TakeOut<'a> {
     /// A file's contents; false, and no file, if the image cannot give them back.
     fn file(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) -> Result<bool> {
         let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(dest);
-        let mut file = opened.with_context(|| dest.display().to_string())?;
+        let mut file = opened.at(dest)?;
         match self.contents(tree, attr, &mut file) {
             Ok(()) => Ok(true),
             Err(Stopped::Image(error)) => {
-                fs::remove_file(dest).with_context(|| dest.display().to_string())?;
+                fs::remove_file(dest).at(dest)?;
                 output::complain(&format!("{:#}", tree.error(path, error)));
                 Ok(false)
             }
-            Err(Stopped::Host(error)) => Err(error).with_context(|| dest.display().to_string()),
+            Err(Stopped::Host(error)) => Err(error).at(dest),
         }
     }
 
@@ -166,8 +166,7 @@ impl<'a> TakeOut<'a> {
         }
         self.attributes(tree, path, attr, dest);
         if attr.mode & kind::MASK != kind::SYMLINK {
-            fs::set_permissions(dest, fs::Permissions::from_mode(attr.mode & PERMISSIONS))
-                .with_context(|| dest.display().to_string())?;
+            fs::set_permissions(dest, fs::Permissions::from_mode(attr.mode & PERMISSIONS)).at(dest)?;
         }
         let times = Timestamps { last_access: timespec(attr.atime_ns), last_modification: timespec(attr.mtime_ns) };
         rustix::fs::utimensat(CWD, dest, &times, AtFlags::SYMLINK_NOFOLLOW)
@@ -235,7 +234,7 @@ fn check_way(dest: &Path) -> Result<()> {
         }
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error).with_context(|| dest.display().to_string()),
+        Err(error) => Err(error).at(dest),
     }
 }
 
@@ -248,7 +247,7 @@ fn draft_of(dest: &Path) -> PathBuf {
 /// Removes a file, if it is there.
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(|| path.display().to_string()),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).at(path),
         _ => Ok(()),
     }
 }
@@ -257,10 +256,10 @@ fn remove(path: &Path) -> Result<()> {
 fn make_dir(dest: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o700).create(dest) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let found = fs::symlink_metadata(dest).with_context(|| dest.display().to_string())?;
+            let found = fs::symlink_metadata(dest).at(dest)?;
             if found.is_dir() { Ok(()) } else { bail!("{}: exists and is no directory; move it", dest.display()) }
         }
-        made => made.with_context(|| dest.display().to_string()),
+        made => made.at(dest),
     }
 }
 
