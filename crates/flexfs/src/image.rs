@@ -19,6 +19,7 @@ use rustix::rand::GetRandomFlags;
 use crate::fuse::mountpoint::mount_of;
 use crate::fuse::volume::now_ns;
 use crate::host::{At, told};
+use crate::tree::damage::{self, RootDamage};
 
 /// How long an image may still be in use before that is an error: a server that was just unmounted from outside
 /// is writing its last checkpoint.
@@ -202,7 +203,15 @@ pub fn open(path: &Path, options: MountOptions) -> Result<Fs<Chip>> {
 /// Mounts the file system in an image, changes it, and unmounts it cleanly even if the change fails.
 pub fn change<T>(path: &Path, change: impl FnOnce(&mut Fs<Chip>) -> Result<T>) -> Result<T> {
     let mut fs = open(path, MountOptions { now_ns: now_ns(), ..MountOptions::default() })?;
-    let changed = change(&mut fs);
+    let changed = match damage::root(&mut fs) {
+        Some(RootDamage { why, read_only: true }) => {
+            let path = path.display();
+            Err(anyhow!(
+                "{path}: the root directory is damaged, nothing can be written: {why}; `flexfs fsck {path}` tells more"
+            ))
+        }
+        _ => change(&mut fs),
+    };
     let left = leave(fs, path, now_ns());
     // What went wrong first is what to report.
     changed.and_then(|value| left.map(|()| value))
@@ -243,6 +252,14 @@ pub fn is_full_disk(error: &Error) -> bool {
     matches!(error, Error::Nand(NandError::Medium { errno, .. }) if full.contains(errno))
 }
 
+/// What the core says of a slot that is corrupt: a slot is a place, and what is wrong there is its check.
+pub fn plain(said: &str) -> String {
+    match said.strip_suffix(": slot") {
+        Some(place) => format!("{place} fails its check"),
+        None => said.replace("slot at slot", "slot"),
+    }
+}
+
 /// What the core says, and what can be done about it.
 pub fn explain(error: &Error, path: &Path) -> String {
     let path = path.display();
@@ -252,7 +269,7 @@ pub fn explain(error: &Error, path: &Path) -> String {
         }
         Error::Version { .. } => format!("{error}; use a newer flexfs"),
         Error::Unsuitable(_) => format!("{error}; make one for another chip with `flexfs mkfs`"),
-        Error::Corrupt { .. } => format!("{error}; `flexfs fsck {path}` tells more"),
+        Error::Corrupt { .. } => format!("{}; `flexfs fsck {path}` tells more", plain(&error.to_string())),
         error if is_full_disk(error) => {
             "no space is left on the file system that holds the image; free some".to_owned()
         }

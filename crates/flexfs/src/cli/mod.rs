@@ -140,11 +140,8 @@ Examples:
 
 Only reads. An image that is mounted is in use and refused.")]
 pub struct Info {
-    /// The image file
-    pub image: PathBuf,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub look: Look,
 }
 
 /// Check every structure of an image against every other; reads only.
@@ -154,8 +151,16 @@ Examples:
   flexfs fsck flash.img
   flexfs fsck flash.img --json | jq .findings
 
+Of a damaged volume the last line names the files that cannot be read whole, and says how to save the rest.
 Exit status, as e2fsck's: 0 clean; 4 errors found and left as they are; 8 could not check; 16 wrong usage.")]
 pub struct Fsck {
+    #[command(flatten)]
+    pub look: Look,
+}
+
+/// What is looked at as a whole, and for whom.
+#[derive(Args)]
+pub struct Look {
     /// The image file
     pub image: PathBuf,
     /// Print one JSON object

@@ -1,37 +1,46 @@
 //! `flexfs fsck`: checks every structure against every other, changing nothing.
 //!
 //! The exit status is e2fsck's: 0 clean, 4 errors left as they are; what could not be checked at all is an error
-//! of the program (8). A volume too corrupt to mount counts as found corrupt.
+//! of the program (8). A volume too corrupt to mount counts as found corrupt. Invariant: of a damaged volume the last line
+//! says what is lost and what can be done.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
-use flexfs_core::{CheckReport, Error};
-use nand::NandError;
+use emulator::Chip;
+use flexfs_core::{CheckReport, Error, Fs};
+use nand::{Nand, NandError};
 use serde_json::json;
 
-use crate::cli;
 use crate::image::{self, Refused};
 use crate::output::{self, grouped};
+use crate::tree::{Tree, damage, shown};
+use crate::{cli, size};
 
 const ERRORS_LEFT: u8 = 4;
 
+/// Lost files that are named; of more there is their number.
+const NAMED_MAX: usize = 10;
+
+/// What was found, and what it means for who owns the volume.
+struct Verdict {
+    report: CheckReport,
+    /// What cannot be read; `None` if nothing can.
+    lost: Option<Vec<String>>,
+    chip_bytes: u64,
+}
+
 pub fn run(args: &cli::Fsck) -> Result<ExitCode> {
-    let path = &args.image;
-    let checked = match image::open_to_look(path) {
-        Ok(mut fs) => fs.check(),
-        Err(Refused::Volume(error)) => Err(error),
+    let path = &args.look.image;
+    let verdict = match image::open_to_look(path) {
+        Ok(mut fs) => check(&mut fs, path)?,
+        Err(Refused::Volume(error)) => Verdict { report: found_corrupt(error, path)?, lost: None, chip_bytes: 0 },
         Err(refused) => return Err(refused.into_error(path)),
     };
-    let report = match checked {
-        Ok(report) => report,
-        Err(error @ (Error::Corrupt { .. } | Error::Nand(NandError::Uncorrectable { .. }))) => {
-            CheckReport { findings: vec![error.to_string()], ..CheckReport::default() }
-        }
-        Err(error) => return Err(anyhow!("{}: {}", path.display(), image::explain(&error, path))),
-    };
+    let report = &verdict.report;
     let clean = report.findings.is_empty();
-    if args.json {
+    if args.look.json {
         let object = json!({
             "image": path,
             "clean": clean,
@@ -40,28 +49,77 @@ pub fn run(args: &cli::Fsck) -> Result<ExitCode> {
             "chunks": report.chunks,
             "index_pages": report.index_pages,
             "findings": report.findings,
+            "lost": verdict.lost,
         });
         output::say(&object.to_string())?;
     } else {
-        print(&path.display().to_string(), &report)?;
+        print(&path.display().to_string(), &verdict)?;
     }
     Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(ERRORS_LEFT) })
 }
 
-fn print(path: &str, report: &CheckReport) -> Result<()> {
+fn check(fs: &mut Fs<Chip>, path: &Path) -> Result<Verdict> {
+    let mut report = match fs.check() {
+        Ok(report) => report,
+        Err(error) => found_corrupt(error, path)?,
+    };
+    report.findings.iter_mut().for_each(|finding| *finding = image::plain(finding));
+    let chip_bytes = fs.chip().geometry().native_bytes();
+    let mut lost = Vec::new();
+    if !report.findings.is_empty() {
+        lost = damage::losses(&mut Tree { fs, image: path })?.iter().map(|path| shown(path)).collect();
+    }
+    Ok(Verdict { report, lost: Some(lost), chip_bytes })
+}
+
+/// An error that ended the check, if it is what the check looks for.
+fn found_corrupt(error: Error, path: &Path) -> Result<CheckReport> {
+    match error {
+        Error::Corrupt { .. } | Error::Nand(NandError::Uncorrectable { .. }) => {
+            Ok(CheckReport { findings: vec![image::plain(&error.to_string())], ..CheckReport::default() })
+        }
+        error => Err(anyhow!("{}: {}", path.display(), image::explain(&error, path))),
+    }
+}
+
+fn print(path: &str, verdict: &Verdict) -> Result<()> {
+    let report = &verdict.report;
     for finding in &report.findings {
         output::say(&format!("{path}: {finding}"))?;
     }
-    let verdict = match report.findings.len() {
+    let summary = match report.findings.len() {
         0 => "clean".to_owned(),
         1 => "1 error, left as it is".to_owned(),
         many => format!("{} errors, left as they are", grouped(many as u64)),
     };
     output::say(&format!(
-        "{path}: {verdict}: {} files, {} directories, {} chunks, {} index pages",
+        "{path}: {summary}: {} files, {} directories, {} chunks, {} index pages",
         grouped(report.files),
         grouped(report.directories),
         grouped(report.chunks),
         grouped(report.index_pages),
-    ))
+    ))?;
+    if report.findings.is_empty() { Ok(()) } else { output::say(&format!("{path}: {}", advice(path, verdict))) }
+}
+
+/// What is lost, and what can be done.
+fn advice(path: &str, verdict: &Verdict) -> String {
+    let Some(lost) = &verdict.lost else {
+        return format!(
+            "it cannot be mounted, nothing on it can be read; restore a backup, or make it anew with `flexfs mkfs {path} \
+             --size SIZE --force`"
+        );
+    };
+    let named = lost.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let what = match lost.len() {
+        0 => "all that has a name can be read; copy it".to_owned(),
+        count if count > NAMED_MAX => {
+            format!("cannot be read whole: {named} and {} more; copy the rest", grouped((count - NAMED_MAX) as u64))
+        }
+        _ => format!("cannot be read whole: {named}; copy the rest"),
+    };
+    let size = size::typed(verdict.chip_bytes);
+    format!(
+        "{what} out with `flexfs get {path} / DIR`, make a new image with `flexfs mkfs NEW --size {size} --from DIR`"
+    )
 }

@@ -8,11 +8,13 @@ use nand::{Cause, CellMode, Geometry, Nand};
 use serde_json::{Value, json};
 
 use crate::output::{grouped, table};
+use crate::tree::damage;
 use crate::{cli, image, output, size};
 
 pub fn run(args: &cli::Info) -> Result<ExitCode> {
-    let path = &args.image;
+    let path = &args.look.image;
     let mut fs = image::open_to_look(path).map_err(|refused| refused.into_error(path))?;
+    let damage = damage::root(&mut fs);
     let info = fs.info().map_err(|error| anyhow!("{}: {}", path.display(), image::explain(&error, path)))?;
     let erases = fs.blocks().filter(|block: &BlockInfo| block.used_as != "bad").map(|block| block.erases).collect();
     let chip = fs.chip();
@@ -23,8 +25,9 @@ pub fn run(args: &cli::Info) -> Result<ExitCode> {
         endurance: CellMode::ALL.map(|mode| chip.endurance(mode)),
         erases,
         info,
+        damage: damage.map(|damage| damage.why),
     };
-    output::say(&if args.json { figures.json().to_string() } else { figures.table() })?;
+    output::say(&if args.look.json { figures.json().to_string() } else { figures.table() })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -49,6 +52,8 @@ struct Figures {
     /// Erase counts of the blocks that are not bad.
     erases: Vec<u32>,
     info: Info,
+    /// What is wrong with the root directory.
+    damage: Option<String>,
 }
 
 /// Ranges of erase counts that are shown.
@@ -88,12 +93,24 @@ impl Figures {
         let life = format!("{:.1} % of the endurance used at most", 100.0 * self.life_used());
         let blocks = format!("{} bad blocks, {} failing", grouped(bad.into()), grouped(failing.into()));
         let word = match () {
+            () if self.damage.is_some() => "damaged",
             () if self.life_used() >= 1.0 => "worn out",
             () if failing > 0 => "failing",
             () if self.life_used() >= WORN => "worn",
             () => "good",
         };
         (word, format!("{word}; {life}, {blocks}"))
+    }
+
+    /// How the volume was left.
+    fn state(&self) -> String {
+        match &self.damage {
+            Some(why) => {
+                format!("damaged, in the root directory: {why} (`flexfs fsck {}` tells more)", self.image)
+            }
+            None if self.info.clean => "clean".to_owned(),
+            None => "not unmounted cleanly: the next mount recovers it".to_owned(),
+        }
     }
 
     fn json(&self) -> Value {
@@ -114,7 +131,8 @@ impl Figures {
             "label": info.label,
             "version": info.version,
             "epoch": info.epoch,
-            "clean": info.clean,
+            "clean": info.clean && self.damage.is_none(),
+            "damage": self.damage,
             "checkpoints": info.checkpoints,
             "chunk_bytes": info.chunk_bytes,
             "capacity_bytes": info.capacity_bytes,
@@ -175,7 +193,7 @@ impl Figures {
                 "state",
                 format!(
                     "{}; format {}, epoch {}, checkpoint {}",
-                    if info.clean { "clean" } else { "not unmounted cleanly: the next mount recovers it" },
+                    self.state(),
                     info.version,
                     info.epoch,
                     grouped(info.checkpoints),

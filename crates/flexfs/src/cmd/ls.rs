@@ -6,7 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use flexfs_core::{Attr, kind};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -21,42 +21,67 @@ struct Entry {
     target: Option<Vec<u8>>,
 }
 
+/// What is there, and why it is not all.
+#[derive(Default)]
+struct Listed {
+    entries: Vec<Entry>,
+    lost: Vec<Error>,
+}
+
+impl Listed {
+    fn add(&mut self, entry: Result<Entry>) {
+        match entry {
+            Ok(entry) => self.entries.push(entry),
+            Err(error) => self.lost.push(error),
+        }
+    }
+}
+
+/// Some of it could not be read.
+const INCOMPLETE: u8 = 1;
+
 pub fn run(args: &cli::Ls) -> Result<ExitCode> {
     let mut fs = image::open_to_look(&args.image).map_err(|refused| refused.into_error(&args.image))?;
     let mut tree = Tree { fs: &mut fs, image: &args.image };
     let path = args.path.as_bytes();
-    let entries = entries(&mut tree, path, args.recursive)?;
+    let Listed { entries, lost } = list(&mut tree, path, args.recursive)?;
     if args.json {
         let entries: Vec<Value> = entries.iter().map(to_json).collect();
         output::say(&json!({ "image": args.image, "path": shown(path), "entries": entries }).to_string())?;
     } else if !entries.is_empty() {
         output::say(&if args.long { long(&entries) } else { short(&entries) })?;
     }
-    Ok(ExitCode::SUCCESS)
+    lost.iter().for_each(|error| output::complain(&format!("{error:#}")));
+    Ok(if lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
 }
 
-fn entries(tree: &mut Tree, path: &[u8], recursive: bool) -> Result<Vec<Entry>> {
+fn list(tree: &mut Tree, path: &[u8], recursive: bool) -> Result<Listed> {
     let found = tree.find(path)?;
-    let mut entries = Vec::new();
+    let mut listed = Listed::default();
     if !is_dir(&found.attr) {
-        entries.push(entry(tree, path, path.to_vec(), found.attr)?);
+        listed.entries.push(entry(tree, path, path.to_vec(), found.attr)?);
     } else if recursive {
-        tree.walk(found.attr.ino, path, &mut |tree, visited, step| {
-            if !matches!(step, Step::Leave) {
-                let full = join(path, &visited.path);
-                entries.push(entry(tree, &full, visited.path.clone(), visited.attr)?);
+        tree.walk(found.attr.ino, path, &mut |tree, step| {
+            match step {
+                Step::Enter(visited) | Step::Leaf(visited) => {
+                    let full = join(path, &visited.path);
+                    listed.add(entry(tree, &full, visited.path.clone(), visited.attr));
+                }
+                Step::Leave(_) => {}
+                Step::Lost(_, error) => listed.lost.push(error),
             }
             Ok(())
         })?;
     } else {
-        for name in tree.names(found.attr.ino, path)? {
+        let (names, lost) = tree.names(found.attr.ino, path);
+        for name in names {
             let full = join(path, &name);
             let attr = tree.fs.lookup(found.attr.ino, &name);
-            let attr = tree.told(&full, attr)?;
-            entries.push(entry(tree, &full, name, attr)?);
+            listed.add(tree.told(&full, attr).and_then(|attr| entry(tree, &full, name, attr)));
         }
+        listed.lost.extend(lost);
     }
-    Ok(entries)
+    Ok(listed)
 }
 
 fn entry(tree: &mut Tree, full: &[u8], path: Vec<u8>, attr: Attr) -> Result<Entry> {

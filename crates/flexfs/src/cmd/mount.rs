@@ -17,6 +17,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use flexfs_core::MountOptions;
 use rustix::fs::FileType;
 use rustix::io::Errno;
+use rustix::mount::MountFlags;
 
 use crate::cli::Settings;
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
@@ -24,6 +25,7 @@ use crate::fuse::volume::now_ns;
 use crate::fuse::{Attach, Serving, take_signals};
 use crate::host::At;
 use crate::image::NewImage;
+use crate::tree::damage;
 use crate::{chips, cli, image, output};
 
 /// What the background process says when the mount works.
@@ -103,7 +105,15 @@ fn serve(order: &Order) -> Result<ExitCode> {
         manner.sync_after = commit;
         options.commit_ns = i64::try_from(commit.as_nanos()).unwrap_or(i64::MAX);
     }
-    let fs = image::open(order.image, options)?;
+    let mut fs = image::open(order.image, options)?;
+    if let Some(damage) = damage::root(&mut fs) {
+        let (image, how) = (order.image.display(), if damage.read_only { ", mounted read-only" } else { "" });
+        output::complain(&format!(
+            "{image}: the root directory is damaged{how}: {}; `flexfs fsck {image}` tells more",
+            damage.why
+        ));
+        manner.flags.set(MountFlags::RDONLY, damage.read_only || read_only);
+    }
     let (name, mountpoint) = (absolute(order.image)?, absolute(order.mountpoint)?);
     let to_sync = if read_only || !sync_image { None } else { Some(File::open(&name)?) };
     let serving = Serving::start(fs, Attach { name: &name, image: to_sync, mountpoint: &mountpoint, manner })?;

@@ -42,11 +42,12 @@ fn remove(tree: &mut Tree, path: &[u8]) -> Result<()> {
         let removed = tree.fs.unlink(parent, &name, now_ns());
         return tree.told(path, removed);
     }
-    tree.walk(found.attr.ino, path, &mut |tree, visited, step| {
-        let removed = match step {
-            Step::Enter => Ok(()),
-            Step::Leaf => tree.fs.unlink(visited.parent, &visited.name, now_ns()),
-            Step::Leave => tree.fs.rmdir(visited.parent, &visited.name, now_ns()),
+    tree.walk(found.attr.ino, path, &mut |tree, step| {
+        let (visited, removed) = match step {
+            Step::Enter(_) => return Ok(()),
+            Step::Leaf(visited) => (visited, tree.fs.unlink(visited.parent, &visited.name, now_ns())),
+            Step::Leave(visited) => (visited, tree.fs.rmdir(visited.parent, &visited.name, now_ns())),
+            Step::Lost(_, error) => return Err(error),
         };
         tree.told(&join(path, &visited.path), removed)
     })?;

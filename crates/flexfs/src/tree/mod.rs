@@ -5,9 +5,11 @@
 //! image and the path inside it.
 
 pub mod bring_in;
+pub mod damage;
 pub mod survey;
 pub mod take_out;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
@@ -40,13 +42,15 @@ pub struct Visited {
 }
 
 /// What a walk comes by: each directory twice, everything else once.
-pub enum Step {
+pub enum Step<'a> {
     /// What is no directory.
-    Leaf,
+    Leaf(&'a Visited),
     /// A directory, before what is in it.
-    Enter,
+    Enter(&'a Visited),
     /// A directory, after what is in it.
-    Leave,
+    Leave(&'a Visited),
+    /// The path of something that cannot be read or not be gone into, and why; the walk goes on beside it.
+    Lost(Vec<u8>, Error),
 }
 
 /// Whether a mode is a directory's.
@@ -80,14 +84,19 @@ impl Tree<'_> {
 
     /// What the core says of a path, as an error that names both.
     pub fn told<T>(&self, path: &[u8], result: flexfs_core::Result<T>) -> Result<T> {
-        result.map_err(|error| match error {
+        result.map_err(|error| self.failed(path, &error))
+    }
+
+    /// An error of the core about a path in the image.
+    pub fn failed(&self, path: &[u8], error: &flexfs_core::Error) -> Error {
+        match error {
             flexfs_core::Error::NotFound => {
                 let image = self.image.display();
                 self.error(path, format!("{error}; `flexfs ls -R {image}` lists what is there"))
             }
             flexfs_core::Error::NoSpace => self.error(path, format!("{error}; make a larger image, or remove files")),
-            error => self.error(path, image::explain(&error, self.image)),
-        })
+            error => self.error(path, image::explain(error, self.image)),
+        }
     }
 
     /// What is at `path`.
@@ -117,59 +126,107 @@ impl Tree<'_> {
         Ok(found)
     }
 
-    /// The names in a directory, in the order of their bytes.
-    pub fn names(&mut self, dir: Ino, path: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let mut names = Vec::new();
-        let listed = self.fs.readdir(dir, 0, &mut |entry| {
-            names.push(entry.name);
-            true
-        });
-        self.told(path, listed)?;
-        if let Some(name) = names.iter().find(|name| !is_name(name)) {
-            return Err(self.error(path, format!("holds \"{}\", which is no name", name.escape_ascii())));
+    /// The names in a directory, in the order of their bytes, and why they are not all.
+    pub fn names(&mut self, dir: Ino, path: &[u8]) -> (Vec<Vec<u8>>, Option<Error>) {
+        let (mut names, mut cookie) = (Vec::new(), 0);
+        let mut read_on = |fs: &mut Fs<Chip>, cookie: &mut u64| {
+            fs.readdir(dir, *cookie, &mut |entry| {
+                *cookie = entry.cookie;
+                names.push(entry.name);
+                true
+            })
+        };
+        let listed = read_on(self.fs, &mut cookie);
+        if listed.is_err() {
+            for offset in self.entry_offsets(dir) {
+                // The one that cannot be read is the first behind the last that could.
+                if offset > cookie {
+                    cookie = offset;
+                    if read_on(self.fs, &mut cookie).is_ok() {
+                        break;
+                    }
+                }
+            }
         }
+        let mut lost = self.told(path, listed).err();
+        if let Some(name) = names.iter().find(|name| !is_name(name)) {
+            lost = Some(self.error(path, format!("holds \"{}\", which is no name", name.escape_ascii())));
+        }
+        names.retain(|name| is_name(name));
         names.sort_unstable();
-        Ok(names)
+        (names, lost)
+    }
+
+    /// Where the entries of a directory are, by the index, in its order.
+    fn entry_offsets(&mut self, dir: Ino) -> Vec<u64> {
+        let mut offsets = Vec::new();
+        // What the index has lost, too, is told of by whoever lists.
+        let _ = self.fs.index_entries(&mut |entry| {
+            if entry.ino == dir && entry.kind == "entry" {
+                offsets.push(entry.offset);
+            }
+            entry.ino <= dir
+        });
+        offsets
     }
 
     /// Walks all below the directory `start`, which stands at `path`, in the order of names.
-    pub fn walk(
-        &mut self,
-        start: Ino,
-        path: &[u8],
-        each: &mut dyn FnMut(&mut Self, &Visited, Step) -> Result<()>,
-    ) -> Result<()> {
+    ///
+    /// A directory is gone into once: an image that somebody else made could lead to it by many names.
+    pub fn walk(&mut self, start: Ino, path: &[u8], each: &mut dyn FnMut(&mut Self, Step) -> Result<()>) -> Result<()> {
         struct Open {
             ino: Ino,
             path: Vec<u8>,
             names: std::vec::IntoIter<Vec<u8>>,
             visited: Option<Visited>,
         }
-        let names = self.names(start, path)?.into_iter();
+        let mut seen = HashSet::from([start]);
+        let names = self.names_told(start, path, each)?;
         let mut open = vec![Open { ino: start, path: Vec::new(), names, visited: None }];
         while let Some(dir) = open.last_mut() {
             let Some(name) = dir.names.next() else {
                 if let Some(done) = open.pop().and_then(|dir| dir.visited) {
-                    each(self, &done, Step::Leave)?;
+                    each(self, Step::Leave(&done))?;
                 }
                 continue;
             };
             let (parent, below) = (dir.ino, join(&dir.path, &name));
             let full = join(path, &below);
-            let attr = self.fs.lookup(parent, &name);
-            let visited = Visited { path: below, parent, name, attr: self.told(&full, attr)? };
-            if open.iter().any(|above| above.ino == visited.attr.ino) {
-                return Err(self.error(&full, "a directory that holds itself"));
-            }
-            if is_dir(&visited.attr) {
-                each(self, &visited, Step::Enter)?;
-                let names = self.names(visited.attr.ino, &full)?.into_iter();
+            let attr = match self.fs.lookup(parent, &name) {
+                Ok(attr) => attr,
+                Err(error) => {
+                    let lost = self.failed(&full, &error);
+                    each(self, Step::Lost(full, lost))?;
+                    continue;
+                }
+            };
+            let visited = Visited { path: below, parent, name, attr };
+            if !is_dir(&visited.attr) {
+                each(self, Step::Leaf(&visited))?;
+            } else if seen.insert(visited.attr.ino) {
+                each(self, Step::Enter(&visited))?;
+                let names = self.names_told(visited.attr.ino, &full, each)?;
                 open.push(Open { ino: visited.attr.ino, path: visited.path.clone(), names, visited: Some(visited) });
             } else {
-                each(self, &visited, Step::Leaf)?;
+                let image = self.image.display();
+                let why = format!("a directory that another name leads to, too; `flexfs fsck {image}` tells more");
+                let lost = self.error(&full, why);
+                each(self, Step::Lost(full, lost))?;
             }
         }
         Ok(())
+    }
+
+    /// The names in a directory, those that are lost told as a step of a walk.
+    fn names_told(
+        &mut self,
+        dir: Ino,
+        path: &[u8],
+        each: &mut dyn FnMut(&mut Self, Step) -> Result<()>,
+    ) -> Result<std::vec::IntoIter<Vec<u8>>> {
+        let (names, lost) = self.names(dir, path);
+        lost.map_or(Ok(()), |lost| each(self, Step::Lost(path.to_vec(), lost)))?;
+        Ok(names.into_iter())
     }
 }
 

@@ -13,14 +13,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use flexfs_core::{Attr, Ino, kind};
 use indicatif::ProgressBar;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid};
 
 use super::{Step, Tree, Visited, is_dir, join};
 use crate::host::At;
-use crate::output;
+use crate::{image, output};
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -48,15 +48,28 @@ impl<'a> TakeOut<'a> {
             return self.leaf(tree, path, attr, dest);
         }
         make_dir(dest)?;
-        tree.walk(attr.ino, path, &mut |tree, visited: &Visited, step| {
-            let (from, to) = (join(path, &visited.path), dest.join(OsStr::from_bytes(&visited.path)));
-            match step {
-                Step::Enter => make_dir(&to),
-                Step::Leaf => self.leaf(tree, &from, &visited.attr, &to),
-                Step::Leave => self.dress(tree, &from, &visited.attr, &to),
+        let ways = |visited: &Visited| (join(path, &visited.path), dest.join(OsStr::from_bytes(&visited.path)));
+        tree.walk(attr.ino, path, &mut |tree, step| match step {
+            Step::Enter(visited) => make_dir(&ways(visited).1),
+            Step::Leaf(visited) => {
+                let (from, to) = ways(visited);
+                self.leaf(tree, &from, &visited.attr, &to)
+            }
+            Step::Leave(visited) => {
+                let (from, to) = ways(visited);
+                self.dress(tree, &from, &visited.attr, &to)
+            }
+            Step::Lost(_, error) => {
+                self.lose(&error);
+                Ok(())
             }
         })?;
         self.dress(tree, path, attr, dest)
+    }
+
+    fn lose(&mut self, error: &Error) {
+        output::complain(&format!("{error:#}"));
+        self.lost += 1;
     }
 
     /// What is no directory: made under another name, so that what it replaces stays until it is whole.
@@ -74,10 +87,7 @@ impl<'a> TakeOut<'a> {
                 }
                 Ok(())
             }
-            Ok(false) => {
-                self.lost += 1;
-                Ok(())
-            }
+            Ok(false) => Ok(()),
             Err(error) => {
                 // The error that led here is the one to tell.
                 let _ = remove(&draft);
@@ -101,7 +111,7 @@ impl<'a> TakeOut<'a> {
                     true
                 }
                 Err(error) => {
-                    output::complain(&format!("{:#}", tree.error(path, error)));
+                    self.lose(&tree.failed(path, &error));
                     false
                 }
             },
@@ -127,7 +137,7 @@ impl<'a> TakeOut<'a> {
             Ok(()) => Ok(true),
             Err(Stopped::Image(error)) => {
                 fs::remove_file(dest).at(dest)?;
-                output::complain(&format!("{:#}", tree.error(path, error)));
+                self.lose(&tree.failed(path, &error));
                 Ok(false)
             }
             Err(Stopped::Host(error)) => Err(error).at(dest),
@@ -178,10 +188,7 @@ impl<'a> TakeOut<'a> {
     fn attributes(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) {
         let names = match tree.fs.listxattr(attr.ino) {
             Ok(names) => names,
-            Err(error) => {
-                self.lost += 1;
-                return output::complain(&format!("{:#}", tree.error(path, error)));
-            }
+            Err(error) => return self.lose(&tree.failed(path, &error)),
         };
         for name in names {
             let shown = String::from_utf8_lossy(&name).into_owned();
@@ -192,8 +199,8 @@ impl<'a> TakeOut<'a> {
                     }
                 }
                 Err(error) => {
-                    self.lost += 1;
-                    output::complain(&format!("{:#}", tree.error(path, format!("attribute {shown}: {error}"))));
+                    let why = image::explain(&error, tree.image);
+                    self.lose(&tree.error(path, format!("attribute {shown}: {why}")));
                 }
             }
         }

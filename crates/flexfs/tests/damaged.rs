@@ -1,0 +1,165 @@
+//! Damaged volumes: what is said of them, by name, and that the rest can be read.
+//!
+//! A byte of an image is changed where a name or a file's contents stand, so that the slot around it fails its check; or
+//! a slot is written as somebody with bad intentions would, with a check that holds.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Dice, Mount, flexfs, image, info, output, run};
+use serde_json::Value;
+
+/// The checksum that slots of a volume whose id is zero start from (docs/FORMAT.md).
+const SEED_OF_ZERO: u32 = 0x5E16_5390;
+const PAGE_BYTES: usize = 4096;
+const TAG_BYTES: usize = 32;
+
+/// Everywhere that `wanted` stands in an image.
+fn places(bytes: &[u8], wanted: &[u8]) -> Vec<usize> {
+    let found: Vec<usize> = (0..bytes.len() - wanted.len()).filter(|&at| bytes[at..].starts_with(wanted)).collect();
+    assert!(!found.is_empty(), "stored as it is");
+    found
+}
+
+/// Damages every slot with `wanted` in it.
+fn damage(image: &Path, wanted: &[u8]) {
+    let mut bytes = fs::read(image).unwrap();
+    places(&bytes, wanted).into_iter().for_each(|at| bytes[at] ^= 1);
+    fs::write(image, bytes).unwrap();
+}
+
+/// An image with three files, of which the middle one gets a slot of nodes for itself and its directory.
+fn filled(dir: &Path) -> PathBuf {
+    let image = image(dir, "16MiB");
+    for (name, seed) in [("first", 1), ("second", 2), ("third", 3)] {
+        let tree = dir.join(name);
+        fs::create_dir(&tree).unwrap();
+        fs::write(tree.join(format!("file of the {name}")), Dice::new(seed).bytes(100_000)).unwrap();
+        run(flexfs(["put"]).arg(&image).arg(&tree).arg("/"));
+    }
+    image
+}
+
+/// Runs a command that must end with this status; its standard output and standard error.
+fn ends(status: i32, command: &mut std::process::Command) -> (String, String) {
+    let output = output(command);
+    let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "{command:?}: {out}{said}");
+    (out.into_owned(), said.into_owned())
+}
+
+#[test]
+fn the_check_ends_with_what_is_lost_by_name_and_how_to_save_the_rest() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = filled(dir.path());
+    assert!(!run(flexfs(["fsck"]).arg(&image)).contains("copy"));
+    damage(&image, &Dice::new(2).bytes(64));
+    let (out, said) = ends(4, flexfs(["fsck"]).arg(&image));
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(said.is_empty() && !out.contains("slot at slot") && !out.contains(": slot\n"), "{out}");
+    assert!(lines[0].contains(" at slot 0x") && lines[0].ends_with(" fails its check"), "{out}");
+    let advice = lines.last().unwrap();
+    assert!(advice.contains("cannot be read whole: /second/file of the second;"), "{advice}");
+    assert!(advice.contains("flexfs get") && advice.contains("flexfs mkfs NEW --size 16MiB --from DIR"), "{advice}");
+    let report: Value = serde_json::from_str(&ends(4, flexfs(["fsck", "--json"]).arg(&image)).0).unwrap();
+    assert_eq!(report["lost"], serde_json::json!(["/second/file of the second"]));
+    let (_, said) = ends(1, flexfs(["get"]).arg(&image).args(["/second/file of the second", "-"]));
+    assert!(said.contains("flexfs fsck") && common::is_one_line(said.as_bytes()), "{said}");
+    // As it advises.
+    let back = dir.path().join("back");
+    ends(1, flexfs(["get"]).arg(&image).arg("/").arg(&back));
+    assert!(fs::read(back.join("third/file of the third")).unwrap() == Dice::new(3).bytes(100_000));
+}
+
+#[test]
+fn what_else_is_in_a_damaged_directory_is_listed_and_got() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = filled(dir.path());
+    damage(&image, b"file of the second");
+    let (out, said) = ends(1, flexfs(["ls", "-R"]).arg(&image));
+    assert!(out.contains("third/file of the third") && !out.contains("of the second"), "{out}");
+    assert!(said.contains("flash.img: /") && said.contains("flexfs fsck"), "{said}");
+    let (out, _) = ends(1, flexfs(["ls"]).arg(&image));
+    assert!(out.contains("third\n"), "{out}");
+    let back = dir.path().join("back");
+    ends(1, flexfs(["get"]).arg(&image).arg("/").arg(&back));
+    assert!(fs::read(back.join("third/file of the third")).unwrap() == Dice::new(3).bytes(100_000));
+}
+
+#[test]
+fn a_damaged_root_directory_is_told_by_info_and_mount() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "16MiB");
+    let file = dir.path().join("a name to find");
+    fs::write(&file, "contents").unwrap();
+    run(flexfs(["put"]).arg(&image).arg(&file).arg("/"));
+    assert_eq!(info(&image)["damage"], Value::Null);
+    damage(&image, b"a name to find");
+    let told = info(&image);
+    assert_eq!((&told["clean"], &told["health"]["state"]), (&false.into(), &"damaged".into()));
+    let text = run(flexfs(["info"]).arg(&image));
+    assert!(text.contains("damaged, in the root directory") && text.contains("flexfs fsck"), "{text}");
+    assert!(!text.contains("clean") && !text.contains("good;"), "{text}");
+    let (_, said) = ends(1, flexfs(["put"]).arg(&image).arg(&file).arg("/"));
+    assert!(said.contains("the root directory is damaged") && said.contains("flexfs fsck"), "{said}");
+    let mut mount = Mount::new(&image);
+    assert_eq!(fs::create_dir(mount.join("x")).unwrap_err().kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    common::umount(&mount.path);
+    assert!(mount.wait().success());
+    let said = mount.complaints();
+    assert!(
+        said.contains("the root directory is damaged, mounted read-only") && said.contains("flexfs fsck"),
+        "{said}"
+    );
+}
+
+/// Changes nodes that hold a name, and makes the checks of their slots hold again.
+fn forge(image: &Path, name: &str, forge: impl Fn(&mut [u8])) {
+    let mut bytes = fs::read(image).unwrap();
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let (data_at, slot_bytes, block_bytes) = (word(48), word(56), word(64));
+    for at in places(&bytes, name.as_bytes()) {
+        // A name in an entry node stands behind 32 bytes, of which the second 8 are the inode it leads to.
+        forge(&mut bytes[at - 24..at - 16]);
+        let page = at - (at - data_at) % block_bytes % slot_bytes;
+        let (data, tag) = bytes[page..page + PAGE_BYTES + TAG_BYTES].split_at_mut(PAGE_BYTES);
+        tag[..4].copy_from_slice(&SEED_OF_ZERO.to_le_bytes());
+        let sum = crc32c::crc32c_append(crc32c::crc32c(tag), data);
+        tag[..4].copy_from_slice(&sum.to_le_bytes());
+    }
+    fs::write(image, bytes).unwrap();
+}
+
+#[test]
+fn a_directory_that_many_names_lead_to_is_gone_into_once() {
+    const LEVELS: usize = 18;
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    let id = "00000000-0000-0000-0000-000000000000";
+    run(flexfs(["mkfs", "--size", "16MiB", "--volume-id", id]).arg(&image));
+    let names = |level: usize| [format!("level {level:02} one"), format!("level {level:02} two")];
+    let (tree, mut path) = (dir.path().join("tree"), dir.path().join("tree"));
+    for level in 0..LEVELS {
+        let [one, two] = names(level);
+        fs::create_dir_all(path.join(two)).unwrap();
+        path.push(one);
+    }
+    fs::create_dir_all(&path).unwrap();
+    run(flexfs(["put"]).arg(&image).arg(tree.join(".")).arg("/"));
+    let listed: Value = serde_json::from_str(&run(flexfs(["ls", "-R", "--json"]).arg(&image))).unwrap();
+    for level in 0..LEVELS {
+        let [one, two] = names(level);
+        let found =
+            listed["entries"].as_array().unwrap().iter().find(|entry| entry["path"].as_str().unwrap().ends_with(&one));
+        let ino = found.unwrap()["ino"].as_u64().unwrap();
+        forge(&image, &two, |child| child.copy_from_slice(&ino.to_le_bytes()));
+    }
+    let (out, said) = ends(1, flexfs(["ls", "-R"]).arg(&image));
+    assert_eq!((out.lines().count(), said.lines().count()), (LEVELS, LEVELS), "{out}{said}");
+    assert!(said.lines().all(|line| line.contains(" two: a directory that another name leads to, too")), "{said}");
+    let (_, said) = ends(1, flexfs(["get"]).arg(&image).arg("/").arg(dir.path().join("back")));
+    assert!(said.contains(&format!("{LEVELS} could not be read")), "{said}");
+    ends(4, flexfs(["fsck"]).arg(&image));
+}
