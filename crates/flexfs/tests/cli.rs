@@ -291,6 +291,9 @@ fn wrong_usage_is_one_line_that_points_to_the_help() {
     assert_one_line(&mut flexfs(&["mount", "--cache", "1KiB", "x.img", "mnt"]), 2, "256 KiB");
     assert_one_line(&mut flexfs(&["mkfs", "--size", "16MiB", "--profile", "paper", "x.img"]), 2, "tlc-3d");
     assert_one_line(&mut flexfs(&["bench", "everything"]), 2, "small");
+    for number in ["--block=abc", "--ino=abc", "--ino=-1", "--block=99999999999"] {
+        assert_one_line(&mut flexfs(&["dump", number, "x.img"]), 2, "write a whole one, like 12");
+    }
     let long = "l".repeat(33);
     assert_one_line(&mut flexfs(&["mkfs", "--size", "16MiB", "--label", &long, "x.img"]), 2, "32 bytes");
 }
@@ -374,7 +377,8 @@ fn a_chip_described_in_a_file_is_used_like_a_builtin_one() {
     assert_eq!(json(flexfs(&["info", "--json"]).arg(&image))["profile"], "mine");
     fs::write(&description, "name = 7").unwrap();
     let mut broken = flexfs(&["mkfs", "--size", "16MiB", "--force", "--profile"]);
-    assert_one_line(broken.arg(&description).arg(&image), 2, "mine.toml");
+    let why = "mine.toml: the chip profile cannot be read: TOML parse error at line 1, column 8: invalid type";
+    assert_one_line(broken.arg(&description).arg(&image), 2, why);
 }
 
 /// Runs a command that must print one JSON object and nothing else.

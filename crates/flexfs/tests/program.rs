@@ -45,11 +45,26 @@ fn every_shell_gets_completions_with_all_commands() {
         fs::write(dir.path().join(shell), script).unwrap();
     }
     run(Command::new("bash").arg("-n").arg(dir.path().join("bash")));
-    let ask = format!(
-        "source '{}'; COMP_WORDS=(flexfs mo); COMP_CWORD=1; _flexfs flexfs mo flexfs; echo \"${{COMPREPLY[*]}}\"",
-        dir.path().join("bash").display()
+    let completes = |typed: &[&str]| {
+        let (words, script) = (typed.join(" "), dir.path().join("bash"));
+        let ask = format!(
+            "source '{}'; COMP_WORDS=({words}); COMP_CWORD={}; _flexfs flexfs '{}' '{}'; echo \"${{COMPREPLY[*]}}\"",
+            script.display(),
+            typed.len() - 1,
+            typed[typed.len() - 1],
+            typed[typed.len() - 2],
+        );
+        run(Command::new("bash").args(["-c", &ask]))
+    };
+    assert_eq!(completes(&["flexfs", "mo"]), "mount\n");
+    assert_eq!(completes(&["flexfs", "mount", "-o", "rel"]), "relatime\n");
+    assert_eq!(
+        completes(&["flexfs", "mount", "-o", "ro,compress=lz4,com"]),
+        "ro,compress=lz4,commit= ro,compress=lz4,compress=\n"
     );
-    assert_eq!(run(Command::new("bash").args(["-c", &ask])), "mount\n");
+    for command in ["mkfs", "mount", "bench"] {
+        assert_eq!(completes(&["flexfs", command, "--profile", ""]), "flexfs-mlc codesign-mlc8 tlc-3d\n");
+    }
 }
 
 #[test]
@@ -67,6 +82,13 @@ fn there_is_a_manual_page_for_every_command() {
         assert!(page.contains(&format!(".TH flexfs-{command} 1")) && page.contains(".SH EXAMPLES\n.nf\n"), "{page}");
         // An example is a line of its own, with its spaces.
         assert!(page.lines().any(|line| line.starts_with(&format!("  flexfs {command} "))), "{page}");
+        let examples = page.split(".nf\n").nth(1).and_then(|rest| rest.split("\n.fi").next()).unwrap();
+        let widest = examples.lines().map(|line| line.replace("\\*(Aq", "'").replace('\\', "").len()).max();
+        assert!(widest <= Some(73), "a page has 80 columns, the first 7 empty: {examples}");
+    }
+    let mount = fs::read_to_string(pages.join("flexfs-mount.1")).unwrap();
+    for entry in ["mlc\\-only", ".TP\n\\fBcommit=SECONDS\\fR\nhow old a change"] {
+        assert!(mount.contains(entry), "{entry}: {mount}");
     }
     let main = run(&mut flexfs(["man"]));
     assert!(main == fs::read_to_string(pages.join("flexfs.1")).unwrap());

@@ -12,7 +12,7 @@ Examples:
   flexfs ls flash.img                  the root directory
   flexfs ls -l flash.img /etc          with permissions, owners, sizes, times in UTC
   flexfs ls -R flash.img               all paths, below each other
-  flexfs ls -R --json flash.img | jq '.entries[] | select(.bytes > 1000000) .path'
+  flexfs ls -R --json flash.img | jq '.entries[].path'
 
 Paths inside an image start at its root; symbolic links are not followed. Only reads. An image that is
 mounted is in use and refused.")]

@@ -23,7 +23,7 @@ pub use overview::command;
 pub use program::{Completions, Man};
 pub use settings::Settings;
 pub use values::Benchmark;
-use values::{benchmark, label, mode, owner, profile, profile_help, uuid};
+use values::{benchmark, label, mode, number, owner, profile, profile_help, uuid};
 
 /// FlexFS: a file system for NAND flash that writes at SLC speed and keeps MLC capacity.
 ///
@@ -81,7 +81,7 @@ pub struct Mkfs {
     #[arg(long, value_parser = size::parse)]
     pub size: u64,
     /// The kind of chip: a built-in profile, or a file that describes one
-    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile, help = profile_help())]
+    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile(), hide_possible_values = true, help = profile_help())]
     pub profile: Profile,
     /// A name for people, at most 32 bytes
     #[arg(long, default_value = "", value_parser = label)]
@@ -118,13 +118,13 @@ pub struct Dump {
     /// The image file
     pub image: PathBuf,
     /// Show the slots of this block
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["index", "ino"])]
+    #[arg(long, value_name = "NUMBER", value_parser = number::<u32>, conflicts_with_all = ["index", "ino"])]
     pub block: Option<u32>,
     /// Show the whole index
     #[arg(long)]
     pub index: bool,
     /// Show the entries of the index that belong to this inode
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number::<u64>)]
     pub ino: Option<u64>,
     /// Print JSON
     #[arg(long)]
@@ -196,7 +196,7 @@ pub struct Bench {
     #[arg(long, value_parser = size::parse)]
     pub size: Option<u64>,
     /// The kind of chip: a built-in profile, or a file that describes one
-    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile, help = profile_help())]
+    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile(), hide_possible_values = true, help = profile_help())]
     pub profile: Profile,
     /// Print one JSON object
     #[arg(long)]

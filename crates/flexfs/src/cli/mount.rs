@@ -10,7 +10,7 @@ use flexfs_core::{HOST_CACHE_BYTES, Mode};
 use rustix::mount::MountFlags;
 
 use super::settings::Settings;
-use super::values::{Compress, cache, cache_help, mode, profile, profile_help};
+use super::values::{Compress, cache, cache_help, mode, option, profile, profile_help};
 use crate::size;
 
 /// The names under which the program is a helper of mount(8), for the types `fuse.flexfs` and `flexfs`.
@@ -58,7 +58,7 @@ pub struct Mount {
     #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "ro")]
     create: Option<u64>,
     /// With --create, the kind of chip: a built-in profile, or a file that describes one
-    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile, help = profile_help())]
+    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile(), hide_possible_values = true, help = profile_help())]
     profile: Profile,
     /// Which cells data is written to
     #[arg(long, default_value = "baseline", value_parser = mode())]
@@ -75,7 +75,7 @@ pub struct Mount {
     #[arg(long, value_name = "SIZE", value_parser = cache, help = cache_help())]
     cache: Option<usize>,
     /// Options as of mount(8), see below
-    #[arg(short, value_name = "OPTION,...", value_delimiter = ',', value_parser = Settings::check)]
+    #[arg(short, value_name = "OPTION,...", value_delimiter = ',', value_parser = option(), hide_possible_values = true)]
     options: Vec<String>,
 }
 

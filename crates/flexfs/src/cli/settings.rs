@@ -9,7 +9,7 @@ use emulator::Profile;
 use flexfs_core::{Atime, Mode};
 use rustix::mount::MountFlags;
 
-use super::values::{Compress, cache, profile};
+use super::values::{Compress, cache, read_profile};
 use crate::fuse::Manner;
 use crate::size;
 
@@ -65,7 +65,7 @@ const WORDS: [(&str, Act); 29] = [
     ("mode=", |settings, value| set(&mut settings.mode, mode(value)?)),
     ("cache=", |settings, value| set(&mut settings.cache_bytes, cache(value)?)),
     ("create=", |settings, value| set(&mut settings.create, Some(size::parse(value)?))),
-    ("profile=", |settings, value| set(&mut settings.profile, profile(value)?)),
+    ("profile=", |settings, value| set(&mut settings.profile, read_profile(value)?)),
     ("writethrough", |settings, _| set(&mut settings.manner.write_back, false)),
     ("nowritethrough", |settings, _| set(&mut settings.manner.write_back, true)),
     ("sync_image", |settings, _| set(&mut settings.sync_image, true)),
@@ -107,6 +107,11 @@ const NOT_FOR_US: [&str; 15] = [
 const NOT_FOR_US_FROM: [&str; 4] = ["x-", "X-", "comment=", "user="];
 
 impl Settings {
+    /// The words that do something.
+    pub fn names() -> Vec<&'static str> {
+        WORDS.iter().map(|(name, _)| *name).collect()
+    }
+
     /// Does what a word says.
     pub fn apply(&mut self, word: &str) -> Result<(), String> {
         let (name, value) = match word.split_once('=') {
@@ -152,7 +157,7 @@ fn compression(value: &str) -> Result<Compress, String> {
 }
 
 fn known() -> String {
-    WORDS.map(|(name, _)| name).join(", ")
+    Settings::names().join(", ")
 }
 
 fn set<T>(place: &mut T, value: T) -> Result<(), String> {

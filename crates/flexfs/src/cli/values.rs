@@ -1,13 +1,16 @@
 //! The values that arguments take, read from what was typed.
 
+use std::ffi::OsStr;
 use std::path::Path;
+use std::str::FromStr;
 
-use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Command, ValueEnum};
 use emulator::Profile;
 use flexfs_core::{Compression, Mode};
 use lab::bench::Workload;
 
+use super::settings::Settings;
 use crate::host::At;
 use crate::{chips, size};
 
@@ -54,14 +57,51 @@ pub fn mode() -> impl TypedValueParser<Value = Mode> {
         .map(|name| Mode::from_name(&name).unwrap_or_default())
 }
 
+/// A value that is read by `read`, of which some are known by name, for shells to offer.
+#[derive(Clone)]
+struct Offered<T> {
+    names: fn() -> Vec<&'static str>,
+    read: fn(&str) -> Result<T, String>,
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offered<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        self.read.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+/// An option of `mount -o`.
+pub fn option() -> impl TypedValueParser<Value = String> {
+    Offered { names: Settings::names, read: Settings::check }
+}
+
+/// A kind of chip.
+pub fn profile() -> impl TypedValueParser<Value = Profile> {
+    Offered { names: || chips::NAMES.to_vec(), read: read_profile }
+}
+
 /// A built-in profile by its name, or one read from a file (whose name has a `.` or a `/` in it).
-pub fn profile(text: &str) -> Result<Profile, String> {
+pub fn read_profile(text: &str) -> Result<Profile, String> {
     if !text.contains(['.', '/']) {
         let known = chips::NAMES.join(", ");
         return Profile::builtin(text).map_err(|_| format!("no chip is called \"{text}\": there are {known}"));
     }
     let description = std::fs::read_to_string(text).at(Path::new(text)).map_err(|error| error.to_string())?;
-    Profile::from_toml(&description).map_err(|error| format!("{text}: {}", error.to_string().replace('\n', " ")))
+    Profile::from_toml(&description).map_err(|error| format!("{text}: {}", without_diagram(&error.to_string())))
+}
+
+/// What a reader of TOML says, without the lines that show the place once more.
+fn without_diagram(said: &str) -> String {
+    let shows = |line: &str| {
+        line.split_once('|').is_some_and(|(number, _)| number.trim().parse::<u32>().is_ok() || number.trim().is_empty())
+    };
+    said.lines().filter(|line| !shows(line) && !line.trim().is_empty()).collect::<Vec<_>>().join(": ")
 }
 
 pub fn profile_help() -> String {
@@ -76,6 +116,11 @@ pub fn label(text: &str) -> Result<String, String> {
         return Err("a label has no line ends and no other control characters".into());
     }
     Ok(text.to_owned())
+}
+
+/// The number of a block or an inode.
+pub fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("\"{text}\" is no number of a block or an inode: write a whole one, like 12"))
 }
 
 /// A user and a group by their numbers.
@@ -107,4 +152,17 @@ pub fn cache(text: &str) -> Result<usize, String> {
         return Err(format!("the caches need at least {}", size::human(LEAST_CACHE_BYTES)));
     }
     usize::try_from(bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_in_a_profile_is_told_by_line_and_column_without_a_diagram() {
+        let error = Profile::from_toml("name = \"x\"\ngeometry = 7\n").unwrap_err();
+        let said = without_diagram(&error.to_string());
+        assert!(said.contains("at line 2, column 12: ") && !said.contains(['|', '^', '\n']), "{said}");
+        assert_eq!(without_diagram("a field: is 1 | 2"), "a field: is 1 | 2");
+    }
 }
