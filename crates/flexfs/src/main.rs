@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Command::Ls(args) => cmd::ls::run(args),
         Command::Get(args) => cmd::get::run(args),
         Command::Put(args) => cmd::put::run(args),
+        Command::Mkdir(args) => cmd::mkdir::run(args),
         Command::Rm(args) => cmd::rm::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Completions(args) => cmd::completions::run(args),

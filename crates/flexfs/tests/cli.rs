@@ -300,7 +300,9 @@ fn wrong_usage_is_one_line_that_points_to_the_help() {
 
 #[test]
 fn help_teaches_every_command_by_example() {
-    for command in ["mkfs", "mount", "info", "fsck", "dump", "ls", "get", "put", "rm", "bench", "completions", "man"] {
+    for command in
+        ["mkfs", "mount", "info", "fsck", "dump", "ls", "get", "put", "mkdir", "rm", "bench", "completions", "man"]
+    {
         let output = flexfs(&[command, "--help"]).assert().success().get_output().clone();
         let help = String::from_utf8(output.stdout).unwrap();
         assert!(help.contains("Examples:") && help.contains(&format!("  flexfs {command} ")), "{help}");

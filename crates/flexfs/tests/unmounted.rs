@@ -174,6 +174,54 @@ fn files_give_way_and_directories_do_not() {
 }
 
 #[test]
+fn directories_are_made_as_mkdir_makes_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "16MiB");
+    let mkdir = |arguments: &[&str]| run(flexfs(["mkdir"]).arg(&image).args(arguments));
+    mkdir(&["/etc", "home"]);
+    mkdir(&["-p", "/home/ann/photos", "/home/ann/./music/../films/", "/"]);
+    let listed = run(flexfs(["ls", "-R"]).arg(&image));
+    assert_eq!(listed, "etc\nhome\nhome/ann\nhome/ann/films\nhome/ann/music\nhome/ann/photos\n");
+    let mut tight = Command::new("sh");
+    tight.args(["-c", "umask 027; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_flexfs"), "mkdir"]);
+    run(tight.arg(&image).arg("/secret"));
+    assert!(
+        run(flexfs(["ls", "-l"]).arg(&image))
+            .lines()
+            .any(|line| line.starts_with("drwxr-x---") && line.ends_with(" secret"))
+    );
+    let file = path_of(&dir, "hosts");
+    fs::write(&file, "127.0.0.1").unwrap();
+    run(flexfs(["put"]).arg(&image).arg(&file).arg("/etc"));
+    let fails = |arguments: &[&str], why: &[&str]| assert_fails(flexfs(["mkdir"]).arg(&image).args(arguments), why);
+    fails(&["/etc"], &["/etc: exists already", "-p"]);
+    fails(&["/"], &["exists already"]);
+    fails(&["/a/b/c"], &["/a: no such directory", "-p"]);
+    fails(&["-p", "/etc/hosts/a"], &["/etc/hosts: not a directory"]);
+    fails(&["-p", "/etc/hosts"], &["/etc/hosts: not a directory"]);
+    fails(&["made", "/etc"], &["/etc: exists already"]);
+    assert!(run(flexfs(["ls"]).arg(&image)).contains("made\n"), "what was made before an error stays");
+    assert_clean(&image);
+    assert_eq!(info(&image)["clean"], true);
+}
+
+#[test]
+fn a_file_on_the_way_is_named_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "16MiB");
+    let file = path_of(&dir, "hosts");
+    fs::write(&file, "127.0.0.1").unwrap();
+    run(flexfs(["mkdir"]).arg(&image).arg("/etc"));
+    run(flexfs(["put"]).arg(&image).arg(&file).arg("/etc"));
+    for dest in ["/etc/hosts/x", "/etc/hosts/x/y", "/etc/hosts/"] {
+        assert_fails(flexfs(["put"]).arg(&image).arg(&file).arg(dest), &["/etc/hosts", ": not a directory"]);
+    }
+    assert_fails(flexfs(["put"]).arg(&image).args([&file, &file]).arg("/etc/hosts"), &["/etc/hosts: not a directory"]);
+    assert_fails(flexfs(["ls"]).arg(&image).arg("/etc/hosts/x/y"), &["/etc/hosts: not a directory"]);
+    assert_fails(flexfs(["put"]).arg(&image).args([&file, &file]).arg("/new"), &["flexfs mkdir -p", "/new"]);
+}
+
+#[test]
 fn what_is_removed_is_gone_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let image = image(dir.path(), "64MiB");

@@ -61,7 +61,8 @@ pub struct Get {
 Examples:
   flexfs put flash.img notes.txt /          as /notes.txt
   flexfs put flash.img notes.txt /todo      as /todo, or into it if it is a directory
-  flexfs put flash.img photos music /home   directories, with all in them
+  flexfs mkdir flash.img /home
+  flexfs put flash.img photos music /home   directories, with all in them, into a directory that is there
   flexfs put flash.img tree/. /             what is in tree
 
 Permissions, owners, times, links, devices and extended attributes are kept; zeros become holes.
@@ -74,6 +75,25 @@ pub struct Put {
     pub sources: Vec<PathBuf>,
     /// Where to, inside the image: into this directory, or under this name
     pub dest: OsString,
+}
+
+/// Make directories in an image, without mounting it.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  flexfs mkdir flash.img /etc /home
+  flexfs mkdir -p flash.img /home/ann/photos   with those above it, as far as they are missing
+
+They belong to who makes them, with the permissions that umask leaves.")]
+pub struct Mkdir {
+    /// The image file
+    pub image: PathBuf,
+    /// The directories to make, paths inside the image
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<OsString>,
+    /// Make those above it too, and take what is there already
+    #[arg(short, long)]
+    pub parents: bool,
 }
 
 /// Remove files and directories from an image, without mounting it.

@@ -17,7 +17,7 @@ use emulator::Profile;
 use flexfs_core::Mode;
 
 use crate::size;
-pub use files::{Get, Ls, Put, Rm};
+pub use files::{Get, Ls, Mkdir, Put, Rm};
 pub use mount::{Helper, Mount};
 pub use overview::command;
 pub use program::{Completions, Man};
@@ -35,7 +35,7 @@ Examples:
   flexfs mount --create 512MiB flash.img mnt   make a chip, mount it, serve until Ctrl-C
   flexfs info flash.img                        what is on it
   flexfs fsck flash.img                        check it, changing nothing
-  flexfs ls -l flash.img                       list it without mounting it; get, put and rm work so too
+  flexfs ls -l flash.img                       list it without mounting it; get, put, mkdir and rm work so
   flexfs bench small                           what 2,000 small files cost in flash operations
 
 Each command explains itself: flexfs mount --help")]
@@ -54,6 +54,7 @@ pub enum Command {
     Ls(Ls),
     Get(Get),
     Put(Put),
+    Mkdir(Mkdir),
     Rm(Rm),
     Bench(Bench),
     Completions(Completions),

@@ -11,7 +11,7 @@ use super::Cli;
 /// What one wants to do, and the commands for it.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Volumes", &["mkfs", "mount", "info", "fsck", "dump"]),
-    ("Files, without mounting", &["ls", "get", "put", "rm"]),
+    ("Files, without mounting", &["ls", "get", "put", "mkdir", "rm"]),
     ("Measuring", &["bench"]),
     ("This program", &["completions", "man"]),
 ];

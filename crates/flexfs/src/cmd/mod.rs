@@ -8,6 +8,7 @@ pub mod get;
 pub mod info;
 pub mod ls;
 pub mod man;
+pub mod mkdir;
 pub mod mkfs;
 pub mod mount;
 pub mod put;

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::host::At;
 use crate::tree::bring_in::{BringIn, Place, Wanted, name_of};
-use crate::tree::{Tree, is_dir, join};
+use crate::tree::{Tree, is_dir, join, shown, split};
 use crate::{cli, image, progress};
 
 pub fn run(args: &cli::Put) -> Result<ExitCode> {
@@ -37,17 +37,21 @@ fn place(tree: &mut Tree, source: &Path, args: &cli::Put) -> Result<(Place, Vec<
     let (above, last) = split(dest);
     let is_name = !matches!(last, b"" | b"." | b"..");
     if is_name {
-        let dir = tree.find(above)?;
-        if !is_dir(&dir.attr) {
-            return Err(tree.error(above, "not a directory"));
-        }
+        let dir = tree.find_directory(above)?;
+        let wants_directory = dest.ends_with(b"/") || args.sources.len() > 1;
         let there = match tree.fs.lookup(dir.attr.ino, last) {
+            Ok(found) if wants_directory && !is_dir(&found) => return Err(tree.error(dest, "not a directory")),
             Ok(found) => is_dir(&found),
             Err(flexfs_core::Error::NotFound) => false,
             Err(error) => return Err(tree.error(dest, error)),
         };
-        if !there && (dest.ends_with(b"/") || args.sources.len() > 1) {
-            return Err(tree.error(dest, "no such directory; several sources, and a DEST that ends in /, need one"));
+        if !there && wants_directory {
+            let image = args.image.display();
+            let why = "several sources, and a DEST that ends in /, need one";
+            let path = shown(dest);
+            return Err(
+                tree.error(dest, format!("no such directory; {why}: `flexfs mkdir -p {image} {path}` makes it"))
+            );
         }
         if !there {
             return Ok((Place::Name(dir.attr.ino, last.to_vec()), dest.to_vec()));
@@ -58,32 +62,4 @@ fn place(tree: &mut Tree, source: &Path, args: &cli::Put) -> Result<(Place, Vec<
         Some(name) => (Place::Name(dir, name.as_bytes().to_vec()), join(dest, name.as_bytes())),
         None => (Place::Directory(dir), dest.to_vec()),
     })
-}
-
-/// A path without its last name, and that name.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
-    let path = path.get(..end).unwrap_or(path);
-    match path.iter().rposition(|&byte| byte == b'/') {
-        Some(slash) => (path.get(..slash).unwrap_or_default(), path.get(slash + 1..).unwrap_or_default()),
-        None => (b"", path),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_split_before_its_last_name() {
-        let split = |path: &'static str| {
-            let (above, last) = split(path.as_bytes());
-            (std::str::from_utf8(above).unwrap(), std::str::from_utf8(last).unwrap())
-        };
-        assert_eq!(split("/a/b"), ("/a", "b"));
-        assert_eq!(split("a/b//"), ("a", "b"));
-        assert_eq!(split("a"), ("", "a"));
-        assert_eq!(split("///"), ("", ""));
-        assert_eq!(split(""), ("", ""));
-    }
 }

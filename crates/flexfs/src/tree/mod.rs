@@ -76,6 +76,16 @@ pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
+/// A path without its last name, and that name.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let path = path.get(..end).unwrap_or(path);
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (path.get(..slash).unwrap_or_default(), path.get(slash + 1..).unwrap_or_default()),
+        None => (b"", path),
+    }
+}
+
 impl Tree<'_> {
     /// An error about a path in the image.
     pub fn error(&self, path: &[u8], why: impl std::fmt::Display) -> Error {
@@ -99,10 +109,17 @@ impl Tree<'_> {
         }
     }
 
+    /// The directory at `path`, in which something is to be made.
+    pub fn find_directory(&mut self, path: &[u8]) -> Result<Found> {
+        let found = self.find(path)?;
+        if is_dir(&found.attr) { Ok(found) } else { Err(self.error(path, "not a directory")) }
+    }
+
     /// What is at `path`.
     pub fn find(&mut self, path: &[u8]) -> Result<Found> {
         let root = self.fs.getattr(ROOT_INO);
         let mut found = Found { entry: None, attr: self.told(path, root)? };
+        let mut way = Vec::new();
         for name in path.split(|&byte| byte == b'/') {
             let dir = found.attr.ino;
             if !name.is_empty() && found.attr.mode & kind::MASK == kind::SYMLINK {
@@ -116,9 +133,12 @@ impl Tree<'_> {
                 }
                 name => {
                     let attr = self.fs.lookup(dir, name);
-                    Found { entry: Some((dir, name.to_vec())), attr: self.told(path, attr)? }
+                    // What is no directory is what stands on the way, not the path.
+                    let at = if is_dir(&found.attr) { path } else { &way };
+                    Found { entry: Some((dir, name.to_vec())), attr: self.told(at, attr)? }
                 }
             };
+            way = join(&way, name);
         }
         if path.ends_with(b"/") && !is_dir(&found.attr) {
             return Err(self.error(path, "not a directory"));
@@ -238,6 +258,19 @@ mod tests {
     fn what_would_lead_elsewhere_is_no_name() {
         assert!(is_name(b"a") && is_name(b"...") && is_name(b"\xff\n"));
         assert!(![&b""[..], b".", b"..", b"a/b", b"/etc", b"a\0"].into_iter().any(is_name));
+    }
+
+    #[test]
+    fn a_path_is_split_before_its_last_name() {
+        let split = |path: &'static str| {
+            let (above, last) = split(path.as_bytes());
+            (std::str::from_utf8(above).unwrap(), std::str::from_utf8(last).unwrap())
+        };
+        assert_eq!(split("/a/b"), ("/a", "b"));
+        assert_eq!(split("a/b//"), ("a", "b"));
+        assert_eq!(split("a"), ("", "a"));
+        assert_eq!(split("///"), ("", ""));
+        assert_eq!(split(""), ("", ""));
     }
 
     #[test]
