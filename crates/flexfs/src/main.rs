@@ -10,6 +10,7 @@ mod cmd;
 mod fuse;
 mod host;
 mod image;
+mod interrupt;
 mod output;
 mod progress;
 mod size;
@@ -21,6 +22,7 @@ use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser};
 
 use cli::{Cli, Command, Helper};
+use interrupt::Interrupted;
 
 /// Exit statuses of `fsck`, as e2fsck's.
 const FSCK_OPERATIONAL: u8 = 8;
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         output::complain(&format!("{error:#}"));
-        ExitCode::from(failed)
+        ExitCode::from(error.downcast_ref().map_or(failed, Interrupted::status))
     })
 }
 

@@ -8,9 +8,10 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use common::{Dice, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, output, run};
+use common::{Dice, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, output, run, wait_for};
+use rustix::process::{Pid, Signal};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
@@ -341,6 +342,51 @@ fn what_is_replaced_stays_until_the_new_is_whole() {
         assert_eq!(fs::read_to_string(back.join("other")).unwrap(), "new");
     }
     assert_clean(&image);
+}
+
+/// Starts a command, sends it a signal when it is well under way, and waits for its end.
+fn interrupt(command: &mut Command, signal: Signal, is_under_way: impl FnMut() -> bool) -> Option<i32> {
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the copy to begin", is_under_way);
+    rustix::process::kill_process(Pid::from_child(&child), signal).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(is_one_line(&output.stderr) && said.contains("interrupted"), "{said}");
+    output.status.code()
+}
+
+#[test]
+fn a_copy_that_is_interrupted_leaves_whole_files_and_a_clean_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "512MiB");
+    let (small, large) = (path_of(&dir, "a small one"), path_of(&dir, "large"));
+    fs::write(&small, "small").unwrap();
+    fs::write(&large, Dice::new(3).bytes(192 << 20)).unwrap();
+    let stored = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.blocks() * 512);
+    let before = stored(&image);
+    let mut put = flexfs(["put"]);
+    let under_way = || stored(&image) > before + (4 << 20);
+    let status = interrupt(put.arg(&image).args([&small, &large]).arg("/"), Signal::INT, under_way);
+    assert_eq!(status, Some(130));
+    assert_clean(&image);
+    assert_eq!(info(&image)["clean"], true);
+    assert_eq!(run(flexfs(["ls", "-R"]).arg(&image)), "a small one\n");
+
+    run(flexfs(["put"]).arg(&image).arg(&large).arg("/"));
+    let out = path_of(&dir, "out");
+    fs::create_dir(&out).unwrap();
+    let drafts = || fs::read_dir(&out).unwrap().map(|entry| stored(&entry.unwrap().path())).sum::<u64>();
+    let status = interrupt(flexfs(["get"]).arg(&image).arg("/large").arg(&out), Signal::TERM, || drafts() > 4 << 20);
+    assert_eq!((status, fs::read_dir(&out).unwrap().count()), (Some(143), 0));
+
+    let (tree, new) = (path_of(&dir, "tree"), path_of(&dir, "new"));
+    fs::create_dir_all(tree.join("below")).unwrap();
+    fs::create_dir(&new).unwrap();
+    fs::rename(&large, tree.join("below/large")).unwrap();
+    let mut mkfs = flexfs(["mkfs", "--size", "512MiB", "--from"]);
+    let being_made = || fs::read_dir(&new).unwrap().map(|entry| stored(&entry.unwrap().path())).sum::<u64>() > 8 << 20;
+    let status = interrupt(mkfs.arg(&tree).arg(new.join("flash.img")), Signal::INT, being_made);
+    assert_eq!((status, fs::read_dir(&new).unwrap().count()), (Some(130), 0));
 }
 
 #[test]

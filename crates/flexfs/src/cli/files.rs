@@ -66,7 +66,8 @@ Examples:
   flexfs put flash.img tree/. /             what is in tree
 
 Permissions, owners, times, links, devices and extended attributes are kept; zeros become holes.
-Existing files are replaced, existing directories merged with.")]
+Existing files are replaced, existing directories merged with.
+Ctrl-C leaves out the file under way and what comes after it, and a clean image.")]
 pub struct Put {
     /// The image file
     pub image: PathBuf,

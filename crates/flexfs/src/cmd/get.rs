@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+use crate::interrupt::Interrupt;
 use crate::tree::Tree;
 use crate::tree::take_out::{self, TakeOut};
 use crate::{cli, image, output, progress};
@@ -28,8 +29,8 @@ pub fn run(args: &cli::Get) -> Result<ExitCode> {
         Some((_, name)) if args.dest.is_dir() => args.dest.join(OsStr::from_bytes(&name)),
         _ => args.dest.clone(),
     };
-    let bar = progress::bytes();
-    let mut copy = TakeOut::new(&bar);
+    let (bar, interrupt) = (progress::bytes(), Interrupt::watch()?);
+    let mut copy = TakeOut::new(&bar, &interrupt);
     let result = copy.copy(&mut tree, path, &found.attr, Path::new(&dest));
     bar.finish_and_clear();
     result?;

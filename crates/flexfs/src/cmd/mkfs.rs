@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::host::At;
 use crate::image::NewImage;
+use crate::interrupt::Interrupt;
 use crate::output::grouped;
 use crate::tree::Tree;
 use crate::tree::bring_in::{BringIn, Place, Wanted};
@@ -57,11 +58,11 @@ fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
         },
         replace: args.force,
     };
-    let bar = progress::bytes();
+    let (bar, interrupt) = (progress::bytes(), Interrupt::watch()?);
     let wanted = Wanted { owner: args.owner, timeless: true };
     let made = image::make_filled(&args.image, &new, |fs, file| {
         let mut tree = Tree { fs, image: &args.image };
-        BringIn::new(file, wanted, &bar)?.copy(&mut tree, &source, &Place::Directory(ROOT_INO), b"")
+        BringIn::new(file, wanted, &bar, &interrupt)?.copy(&mut tree, &source, &Place::Directory(ROOT_INO), b"")
     });
     bar.finish_and_clear();
     made

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::host::At;
+use crate::interrupt::Interrupt;
 use crate::tree::bring_in::{BringIn, Place, Wanted, name_of};
 use crate::tree::{Tree, is_dir, join, shown, split};
 use crate::{cli, image, progress};
@@ -18,10 +19,10 @@ pub fn run(args: &cli::Put) -> Result<ExitCode> {
         // Before the image is touched.
         std::fs::symlink_metadata(source).at(source)?;
     }
-    let bar = progress::bytes();
+    let (bar, interrupt) = (progress::bytes(), Interrupt::watch()?);
     let result = image::change(&args.image, |fs| {
         let mut tree = Tree { fs, image: &args.image };
-        let mut copy = BringIn::new(&args.image, Wanted::default(), &bar)?;
+        let mut copy = BringIn::new(&args.image, Wanted::default(), &bar, &interrupt)?;
         args.sources.iter().try_for_each(|source| {
             let (place, path) = place(&mut tree, source, args)?;
             copy.copy(&mut tree, source, &place, &path)

@@ -9,16 +9,18 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::fuse::volume::now_ns;
+use crate::interrupt::Interrupt;
 use crate::tree::{Step, Tree, is_dir, join};
 use crate::{cli, image};
 
 pub fn run(args: &cli::Rm) -> Result<ExitCode> {
+    let interrupt = Interrupt::watch()?;
     image::change(&args.image, |fs| {
         let mut tree = Tree { fs, image: &args.image };
         for path in &args.paths {
             check(&mut tree, path.as_bytes(), args.recursive)?;
         }
-        args.paths.iter().try_for_each(|path| remove(&mut tree, path.as_bytes()))
+        args.paths.iter().try_for_each(|path| remove(&mut tree, path.as_bytes(), &interrupt))
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -35,7 +37,7 @@ fn check(tree: &mut Tree, path: &[u8], recursive: bool) -> Result<()> {
     Ok(())
 }
 
-fn remove(tree: &mut Tree, path: &[u8]) -> Result<()> {
+fn remove(tree: &mut Tree, path: &[u8], interrupt: &Interrupt) -> Result<()> {
     let found = tree.find(path)?;
     let Some((parent, name)) = found.entry else { return Ok(()) };
     if !is_dir(&found.attr) {
@@ -43,6 +45,7 @@ fn remove(tree: &mut Tree, path: &[u8]) -> Result<()> {
         return tree.told(path, removed);
     }
     tree.walk(found.attr.ino, path, &mut |tree, step| {
+        interrupt.check()?;
         let (visited, removed) = match step {
             Step::Enter(_) => return Ok(()),
             Step::Leaf(visited) => (visited, tree.fs.unlink(visited.parent, &visited.name, now_ns())),

@@ -22,6 +22,7 @@ use super::{Tree, is_dir, join};
 use crate::fuse::acl;
 use crate::fuse::volume::now_ns;
 use crate::host::At;
+use crate::interrupt::Interrupt;
 use crate::output;
 
 /// Bytes read at a time: whole chunks of any chip.
@@ -57,6 +58,7 @@ pub enum Place {
 pub struct BringIn<'a> {
     wanted: Wanted,
     bar: &'a ProgressBar,
+    interrupt: &'a Interrupt,
     /// Device and inode of the image, which must not be copied into itself.
     image: (u64, u64),
     /// What the source's inodes with several names became.
@@ -73,15 +75,16 @@ struct Open {
 
 impl<'a> BringIn<'a> {
     /// Prepares a copy into the image file `image`.
-    pub fn new(image: &Path, wanted: Wanted, bar: &'a ProgressBar) -> Result<Self> {
+    pub fn new(image: &Path, wanted: Wanted, bar: &'a ProgressBar, interrupt: &'a Interrupt) -> Result<Self> {
         let meta = fs::metadata(image).at(image)?;
-        Ok(Self { wanted, bar, image: (meta.dev(), meta.ino()), links: HashMap::new() })
+        Ok(Self { wanted, bar, interrupt, image: (meta.dev(), meta.ino()), links: HashMap::new() })
     }
 
     /// Copies `source` to `place`, which is at `path` in the image.
     pub fn copy(&mut self, tree: &mut Tree, source: &Path, place: &Place, path: &[u8]) -> Result<()> {
         let mut open: Vec<Open> = Vec::new();
         for entry in WalkDir::new(source).follow_root_links(false).sort_by_file_name() {
+            self.interrupt.check()?;
             let entry = entry.at(source)?;
             while open.len() > entry.depth() {
                 self.leave(tree, open.pop())?;
@@ -242,6 +245,7 @@ impl<'a> BringIn<'a> {
                 offset += chunk.len() as u64;
             }
             self.bar.inc(count as u64);
+            self.interrupt.check()?;
         }
         if written < offset {
             let sized = tree.fs.setattr(ino, SetAttr { size: Some(offset), ..SetAttr::default() }, time_ns);

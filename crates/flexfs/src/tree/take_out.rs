@@ -20,6 +20,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid};
 
 use super::{Step, Tree, Visited, is_dir, join};
 use crate::host::At;
+use crate::interrupt::Interrupt;
 use crate::{image, output};
 
 /// Bytes read at a time.
@@ -30,6 +31,7 @@ const PERMISSIONS: u32 = 0o7777;
 /// A copy under way.
 pub struct TakeOut<'a> {
     bar: &'a ProgressBar,
+    interrupt: &'a Interrupt,
     /// Where the first name of an inode with several was copied to.
     links: HashMap<Ino, PathBuf>,
     is_root: bool,
@@ -38,8 +40,8 @@ pub struct TakeOut<'a> {
 }
 
 impl<'a> TakeOut<'a> {
-    pub fn new(bar: &'a ProgressBar) -> Self {
-        Self { bar, links: HashMap::new(), is_root: rustix::process::geteuid().is_root(), lost: 0 }
+    pub fn new(bar: &'a ProgressBar, interrupt: &'a Interrupt) -> Self {
+        Self { bar, interrupt, links: HashMap::new(), is_root: rustix::process::geteuid().is_root(), lost: 0 }
     }
 
     /// Copies what `attr` is, found at `path`, to `dest`.
@@ -74,6 +76,7 @@ impl<'a> TakeOut<'a> {
 
     /// What is no directory: made under another name, so that what it replaces stays until it is whole.
     fn leaf(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) -> Result<()> {
+        self.interrupt.check()?;
         check_way(dest)?;
         let draft = draft_of(dest);
         remove(&draft)?;
@@ -141,6 +144,7 @@ impl<'a> TakeOut<'a> {
                 Ok(false)
             }
             Err(Stopped::Host(error)) => Err(error).at(dest),
+            Err(Stopped::Asked(error)) => Err(error),
         }
     }
 
@@ -162,6 +166,7 @@ impl<'a> TakeOut<'a> {
             }
             offset += count as u64;
             self.bar.inc(count as u64);
+            self.interrupt.check().map_err(Stopped::Asked)?;
         }
         to.set_len(attr.size).map_err(Stopped::Host)
     }
@@ -207,10 +212,11 @@ impl<'a> TakeOut<'a> {
     }
 }
 
-/// Which side ended a copy.
+/// Which side ended a copy, or who asked for its end.
 enum Stopped {
     Image(flexfs_core::Error),
     Host(std::io::Error),
+    Asked(Error),
 }
 
 /// Writes a file's contents to `out`.
