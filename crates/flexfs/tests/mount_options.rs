@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -181,6 +182,41 @@ fn an_unknown_option_is_named_with_those_there_are_and_nothing_is_made() {
         assert!(is_one_line(&output.stderr) && why.iter().all(|why| said.contains(why)), "{said}");
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_and_what_is_not_followed_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "16MiB");
+    let path = dir.path().join("mnt");
+    fs::create_dir(&path).unwrap();
+    let refused = |command: &mut Command, status: i32, why: &str| {
+        let output = output(command.args([&image, &path]));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(status), "{said}");
+        assert!(is_one_line(&output.stderr) && said.contains(why), "{said}");
+    };
+    for order in [["mount", "-b", "--profile", "tlc-3d"], ["mount", "-b", "-o", "create=144MiB,profile=tlc-3d"]] {
+        refused(&mut flexfs(order), 1, "flash.img: its chip is flexfs-mlc, not tlc-3d; leave out --profile");
+    }
+    refused(&mut flexfs(["mount", "-b", "--cache", "1000TiB"]), 2, "more than the memory of this machine");
+    if rustix::process::geteuid().is_root() {
+        for unsafe_option in ["dev", "suid"] {
+            let mut command = flexfs(["mount", "-b", "-o", unsafe_option]);
+            refused(command.uid(65534).gid(65534), 1, "for root alone");
+        }
+    }
+    assert_eq!(mount_type(&path), None);
+
+    let mut mount = Mount::with(&image, &["--create", "32MiB", "--profile", "flexfs-mlc"]);
+    umount(&mount.path);
+    assert!(mount.wait().success());
+    let said = mount.complaints();
+    assert!(said.contains("flash.img: exists, with a chip of 16MiB; --create 32MiB is not followed"), "{said}");
+    let mut mount = Mount::with(&image, &["--create", "16MiB"]);
+    umount(&mount.path);
+    assert!(mount.wait().success());
+    assert_eq!(mount.complaints(), "");
 }
 
 /// The program under the name by which mount(8) calls it.

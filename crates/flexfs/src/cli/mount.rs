@@ -58,8 +58,8 @@ pub struct Mount {
     #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "ro")]
     create: Option<u64>,
     /// With --create, the kind of chip: a built-in profile, or a file that describes one
-    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile(), hide_possible_values = true, help = profile_help())]
-    profile: Profile,
+    #[arg(long, value_parser = profile(), hide_possible_values = true, help = chip_help())]
+    profile: Option<Profile>,
     /// Which cells data is written to
     #[arg(long, default_value = "baseline", value_parser = mode())]
     mode: Mode,
@@ -77,6 +77,10 @@ pub struct Mount {
     /// Options as of mount(8), see below
     #[arg(short, value_name = "OPTION,...", value_delimiter = ',', value_parser = option(), hide_possible_values = true)]
     options: Vec<String>,
+}
+
+fn chip_help() -> String {
+    format!("{} [default: {}]", profile_help(), Profile::DEFAULT)
 }
 
 impl Mount {

@@ -18,7 +18,8 @@ use crate::size;
 pub struct Settings {
     /// The size of the chip to make if there is no image.
     pub create: Option<u64>,
-    pub profile: Profile,
+    /// The kind of chip asked for; `None` takes the one there is, or makes the default.
+    pub profile: Option<Profile>,
     pub mode: Mode,
     pub compress: Compress,
     pub cache_bytes: usize,
@@ -34,7 +35,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             create: None,
-            profile: Profile::default(),
+            profile: None,
             mode: Mode::default(),
             compress: Compress::None,
             cache_bytes: flexfs_core::HOST_CACHE_BYTES,
@@ -65,7 +66,7 @@ const WORDS: [(&str, Act); 29] = [
     ("mode=", |settings, value| set(&mut settings.mode, mode(value)?)),
     ("cache=", |settings, value| set(&mut settings.cache_bytes, cache(value)?)),
     ("create=", |settings, value| set(&mut settings.create, Some(size::parse(value)?))),
-    ("profile=", |settings, value| set(&mut settings.profile, read_profile(value)?)),
+    ("profile=", |settings, value| set(&mut settings.profile, Some(read_profile(value)?))),
     ("writethrough", |settings, _| set(&mut settings.manner.write_back, false)),
     ("nowritethrough", |settings, _| set(&mut settings.manner.write_back, true)),
     ("sync_image", |settings, _| set(&mut settings.sync_image, true)),

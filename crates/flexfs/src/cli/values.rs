@@ -151,6 +151,11 @@ pub fn cache(text: &str) -> Result<usize, String> {
     if bytes < LEAST_CACHE_BYTES {
         return Err(format!("the caches need at least {}", size::human(LEAST_CACHE_BYTES)));
     }
+    let memory = rustix::system::sysinfo();
+    let memory_bytes = (memory.totalram as u64).saturating_mul(memory.mem_unit.into());
+    if bytes > memory_bytes {
+        return Err(format!("more than the memory of this machine, {}", size::human(memory_bytes)));
+    }
     usize::try_from(bytes).map_err(|error| error.to_string())
 }
 

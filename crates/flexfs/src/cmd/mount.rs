@@ -26,7 +26,7 @@ use crate::fuse::{Attach, Serving, take_signals};
 use crate::host::At;
 use crate::image::NewImage;
 use crate::tree::damage;
-use crate::{chips, cli, image, output};
+use crate::{chips, cli, image, output, size};
 
 /// What the background process says when the mount works.
 const READY: &str = "mounted";
@@ -83,12 +83,14 @@ fn is_detached() -> bool {
 
 fn check(order: &Order) -> Result<()> {
     check_device()?;
+    check_flags(order.settings.manner.flags)?;
     check_mountpoint(order.mountpoint, order.settings.create.is_some())
 }
 
 fn serve(order: &Order) -> Result<ExitCode> {
     let signals = take_signals()?;
     check(order)?;
+    check_image(order)?;
     let made = Made::what_is_missing(order)?;
     let Settings { mode, compress, cache_bytes, atime, commit, sync_image, mut manner, .. } = order.settings;
     let read_only = manner.read_only();
@@ -130,6 +132,32 @@ fn serve(order: &Order) -> Result<ExitCode> {
 fn announce(order: &Order) -> Result<()> {
     let (image, mountpoint) = (order.image.display(), order.mountpoint.display());
     output::say(&format!("{image} is mounted on {mountpoint}; Ctrl-C or `umount {mountpoint}` ends it"))
+}
+
+/// For others than root the kernel's helper leaves these out.
+fn check_flags(flags: MountFlags) -> Result<()> {
+    if !rustix::process::geteuid().is_root() && !flags.contains(MountFlags::NOSUID | MountFlags::NODEV) {
+        bail!("-o dev and -o suid are for root alone; leave them out");
+    }
+    Ok(())
+}
+
+/// What is asked of a chip to be made has to hold of one that is there.
+fn check_image(order: &Order) -> Result<()> {
+    let Settings { create, profile, .. } = &order.settings;
+    if (create.is_none() && profile.is_none()) || !order.image.exists() {
+        return Ok(());
+    }
+    let (path, chip) = (order.image.display(), image::open_chip(order.image, true)?);
+    let (name, bytes) = (&chip.profile().name, chip.profile().capacity_bytes());
+    if let Some(asked) = profile.as_ref().filter(|asked| asked.name != *name) {
+        bail!("{path}: its chip is {name}, not {}; leave out --profile, or choose another image", asked.name);
+    }
+    if let Some(asked) = create.filter(|&asked| asked != bytes) {
+        let (asked, there) = (size::typed(asked), size::typed(bytes));
+        output::complain(&format!("{path}: exists, with a chip of {there}; --create {asked} is not followed"));
+    }
+    Ok(())
 }
 
 fn check_device() -> Result<()> {
@@ -180,7 +208,7 @@ impl Made {
             made.mountpoint = Some(order.mountpoint.to_path_buf());
         }
         if !order.image.exists() {
-            let profile = chips::sized(&order.settings.profile, bytes, "--create");
+            let profile = chips::sized(&order.settings.profile.clone().unwrap_or_default(), bytes, "--create");
             let profile = profile.map_err(|why| anyhow!("{path}: {why}"))?;
             image::make(order.image, &NewImage::unique(&profile, "")?)?;
             made.image = Some(order.image.to_path_buf());
