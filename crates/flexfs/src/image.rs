@@ -252,14 +252,6 @@ pub fn is_full_disk(error: &Error) -> bool {
     matches!(error, Error::Nand(NandError::Medium { errno, .. }) if full.contains(errno))
 }
 
-/// What the core says of a slot that is corrupt: a slot is a place, and what is wrong there is its check.
-pub fn plain(said: &str) -> String {
-    match said.strip_suffix(": slot") {
-        Some(place) => format!("{place} fails its check"),
-        None => said.replace("slot at slot", "slot"),
-    }
-}
-
 /// What the core says, and what can be done about it.
 pub fn explain(error: &Error, path: &Path) -> String {
     let path = path.display();
@@ -269,7 +261,7 @@ pub fn explain(error: &Error, path: &Path) -> String {
         }
         Error::Version { .. } => format!("{error}; use a newer flexfs"),
         Error::Unsuitable(_) => format!("{error}; make one for another chip with `flexfs mkfs`"),
-        Error::Corrupt { .. } => format!("{}; `flexfs fsck {path}` tells more", plain(&error.to_string())),
+        Error::Corrupt { .. } => format!("{error}; `flexfs fsck {path}` tells more"),
         error if is_full_disk(error) => {
             "no space is left on the file system that holds the image; free some".to_owned()
         }

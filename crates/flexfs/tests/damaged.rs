@@ -67,7 +67,7 @@ fn the_check_ends_with_what_is_lost_by_name_and_how_to_save_the_rest() {
     let (out, said) = ends(4, flexfs(["fsck"]).arg(&image));
     let lines: Vec<&str> = out.lines().collect();
     assert!(said.is_empty() && !out.contains("slot at slot") && !out.contains(": slot\n"), "{out}");
-    assert!(lines[0].contains(" at slot 0x") && lines[0].ends_with(" fails its check"), "{out}");
+    assert!(lines[0].contains(" at slot 0x") && lines[0].ends_with(": wrong checksum"), "{out}");
     let advice = lines.last().unwrap();
     assert!(advice.contains("cannot be read whole: /second/file of the second;"), "{advice}");
     assert!(advice.contains("flexfs get") && advice.contains("flexfs mkfs NEW --size 16MiB --from DIR"), "{advice}");

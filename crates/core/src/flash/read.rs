@@ -61,7 +61,7 @@ impl<N: Nand> Flash<N> {
         if tag::is_blank(&raw) && tag::is_blank(data) {
             return Ok(None);
         }
-        Tag::decode(&raw, seed, data).map(Some).ok_or(Error::Corrupt { what: "slot", slot })
+        Tag::decode(&raw, seed, data).map(Some).ok_or(Error::Corrupt { what: "wrong checksum", slot })
     }
 
     /// Reads a slot's bytes into `data`, and its tag, of which nothing is checked.
@@ -74,7 +74,7 @@ impl<N: Nand> Flash<N> {
             data.copy_from_slice(&stashed.bytes);
             return Ok(stashed.raw);
         }
-        let corrupt = Error::Corrupt { what: "slot", slot };
+        let corrupt = Error::Corrupt { what: "wrong checksum", slot };
         let spot = self.shape.spot(slot, self.nand.layout(mode)).ok_or(corrupt.clone())?;
         let mut spare = [0; TAG_BYTES * 32];
         let spare = spare.get_mut(..spot.tag_at + TAG_BYTES).ok_or(corrupt.clone())?;
@@ -112,7 +112,7 @@ impl<N: Nand> Flash<N> {
     /// Reads a slot that must hold `kind`, past the cache.
     pub fn read_uncached(&mut self, slot: Slot, kind: Kind, cause: Cause) -> Result<Arc<[u8]>> {
         let mut bytes: Arc<[u8]> = vec![0; self.shape.slot_bytes].into();
-        let data = Arc::get_mut(&mut bytes).ok_or(Error::Corrupt { what: "slot", slot })?;
+        let data = Arc::get_mut(&mut bytes).ok_or(Error::Corrupt { what: "wrong checksum", slot })?;
         match self.read_tagged(slot, data, cause) {
             Ok(Some(tag)) if tag.kind == kind => Ok(bytes),
             Ok(_) => self.corrupt("slot of another kind", slot),

@@ -183,7 +183,6 @@ Examples:
   flexfs bench scale                   a million files on 16 GiB: mount, look-up, creation
   flexfs bench fuse                    calls a second, mounted, beside a file system that only keeps bytes
 
-A chip from a file is for fuse alone; the others know chips by name.
 Flash time prices every operation by the chip's profile and the page it really used. Only fuse takes the
 time of the clock: the best of five rounds, with files of an eighth of the chip; null is that other file system.")]
 pub struct Bench {

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow};
 use emulator::Profile;
 use flexfs_core::Error;
 use lab::bench::{self, BenchError, Config, Progress, Report, Workload};
@@ -31,15 +31,8 @@ pub fn run(args: &cli::Bench) -> Result<ExitCode> {
 /// Flash operations of a workload.
 fn count(args: &cli::Bench, workload: Workload, progress: Progress) -> Result<String> {
     let profile = chip(args, workload.default_bytes())?;
-    // The workloads know chips by name.
-    ensure!(
-        Profile::builtin(&profile.name)
-            .is_ok_and(|builtin| builtin.with_capacity(profile.capacity_bytes()).as_ref() == Ok(&profile)),
-        "counts on built-in chips alone; take --profile {}, or bench fuse",
-        chips::NAMES.join(" or "),
-    );
     let bytes = Some(profile.capacity_bytes());
-    let config = Config { profile: profile.name, bytes, mode: args.mode, ..Config::default() };
+    let config = Config { profile, bytes, mode: args.mode, ..Config::default() };
     // What the file system said of it is part of the error's own words.
     let report = bench::run(workload, &config, progress).map_err(|error| match error {
         BenchError::Fs { source: Error::NoSpace, .. } => anyhow!("{error}; it needs a larger --size"),

@@ -59,11 +59,10 @@ pub fn run(args: &cli::Fsck) -> Result<ExitCode> {
 }
 
 fn check(fs: &mut Fs<Chip>, path: &Path) -> Result<Verdict> {
-    let mut report = match fs.check() {
+    let report = match fs.check() {
         Ok(report) => report,
         Err(error) => found_corrupt(error, path)?,
     };
-    report.findings.iter_mut().for_each(|finding| *finding = image::plain(finding));
     let chip_bytes = fs.chip().geometry().native_bytes();
     let mut lost = Vec::new();
     if !report.findings.is_empty() {
@@ -76,7 +75,7 @@ fn check(fs: &mut Fs<Chip>, path: &Path) -> Result<Verdict> {
 fn found_corrupt(error: Error, path: &Path) -> Result<CheckReport> {
     match error {
         Error::Corrupt { .. } | Error::Nand(NandError::Uncorrectable { .. }) => {
-            Ok(CheckReport { findings: vec![image::plain(&error.to_string())], ..CheckReport::default() })
+            Ok(CheckReport { findings: vec![error.to_string()], ..CheckReport::default() })
         }
         error => Err(anyhow!("{}: {}", path.display(), image::explain(&error, path))),
     }

@@ -160,8 +160,22 @@ impl Figures {
         })
     }
 
+    fn chip(&self) -> String {
+        let geometry = &self.geometry;
+        format!(
+            "{}: {}, {} blocks of {} pages of {}, {} bits a cell, {} spare bytes",
+            self.profile,
+            size::human(geometry.native_bytes()),
+            grouped(geometry.blocks.into()),
+            geometry.pages_per_block,
+            size::human(geometry.page_bytes.into()),
+            geometry.bits_per_cell,
+            geometry.spare_bytes,
+        )
+    }
+
     fn table(&self) -> String {
-        let (info, geometry) = (&self.info, &self.geometry);
+        let info = &self.info;
         let blocks = &info.blocks;
         let percent = 100.0 * info.used_bytes as f64 / (info.capacity_bytes.max(1)) as f64;
         let reserved = match info.reserved_bytes {
@@ -176,19 +190,7 @@ impl Figures {
             ("image", self.image.clone()),
             ("label", if info.label.is_empty() { "(none)".into() } else { info.label.clone() }),
             ("volume", volume_id(&info.volume_id)),
-            (
-                "chip",
-                format!(
-                    "{}: {}, {} blocks of {} pages of {}, {} bits a cell, {} spare bytes",
-                    self.profile,
-                    size::human(geometry.native_bytes()),
-                    grouped(geometry.blocks.into()),
-                    geometry.pages_per_block,
-                    size::human(geometry.page_bytes.into()),
-                    geometry.bits_per_cell,
-                    geometry.spare_bytes,
-                ),
-            ),
+            ("chip", self.chip()),
             (
                 "state",
                 format!(

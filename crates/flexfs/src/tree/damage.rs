@@ -8,7 +8,6 @@ use flexfs_core::{Error, Fs, Ino, ROOT_INO, Result, kind};
 use nand::Nand;
 
 use super::{Step, Tree, Visited, join};
-use crate::image;
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -81,7 +80,7 @@ pub fn root(fs: &mut Fs<Chip>) -> Option<RootDamage> {
         names += 1;
         names < NAMES_MAX
     });
-    let said = |error: Error| image::plain(&error.to_string());
+    let said = |error: Error| error.to_string();
     // Where nothing was found corrupt there is nothing to look for.
     let suspect = fs.info().is_ok_and(|info| info.corrupt_reads > 0);
     let inode = if suspect { lost_root_inode(fs).map_err(said) } else { Ok(None) };

@@ -2,7 +2,7 @@
 //! call. Invariant: every call that a workload makes goes through `call`, so none is left out of the longest wait.
 
 use cpu_time::ProcessTime;
-use emulator::{Chip, Profile};
+use emulator::Chip;
 use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, ROOT_INO, kind};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -44,7 +44,7 @@ pub struct Volume<N: Emulated> {
 /// The chip a configuration asks for.
 pub fn chip(workload: Workload, config: &Config) -> Result<Chip, BenchError> {
     let bytes = config.bytes.unwrap_or(workload.default_bytes());
-    let profile = Profile::builtin(&config.profile)?.with_capacity(bytes)?;
+    let profile = config.profile.with_capacity(bytes)?;
     Ok(Chip::new(&profile, config.seed)?)
 }
 
@@ -171,7 +171,7 @@ pub fn report(workload: Workload, config: &Config, chip: &Chip, figures: Figures
     let amplification = if host_bytes == 0 { 0.0 } else { counters.programmed_bytes as f64 / host_bytes as f64 };
     Report {
         workload: workload.name(),
-        chip: config.profile.clone(),
+        chip: config.profile.name.clone(),
         chip_bytes: chip.profile().capacity_bytes(),
         mode: config.mode.name(),
         host_bytes,
