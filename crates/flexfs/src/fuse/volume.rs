@@ -66,9 +66,9 @@ impl Volume {
     /// Runs an operation whose effect a later sync must cover, or one at once where the mount is synchronous.
     pub fn change<T>(&self, op: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>) -> Result<T, Errno> {
         let result = self.locked(|open| {
-            let result = op(&mut open.fs)?;
+            // What fails may have changed something before.
             open.dirty_since.get_or_insert_with(Instant::now);
-            Ok(result)
+            op(&mut open.fs)
         })?;
         if self.manner.eager() {
             self.sync()?;
