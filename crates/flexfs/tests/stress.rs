@@ -170,6 +170,13 @@ impl Process {
         }
     }
 
+    /// Lets go of the contents of files that have lost their last name.
+    fn forget_nameless(&mut self) {
+        let named = |id: &u64| self.entries.values().any(|entry| matches!(entry, Entry::File(other) if other == id));
+        let gone: Vec<u64> = self.files.keys().filter(|id| !named(id)).copied().collect();
+        gone.iter().for_each(|id| drop(self.files.remove(id)));
+    }
+
     /// A name that is not taken, in any directory.
     fn new_name(&mut self) -> String {
         self.made += 1;
@@ -250,6 +257,7 @@ impl Process {
                 self.entries.insert(format!("{to}{}", &name[from.len()..]), entry);
             }
         }
+        self.forget_nameless();
     }
 
     fn remove(&mut self) {
@@ -270,6 +278,7 @@ impl Process {
             fs::remove_file(path).unwrap();
         }
         self.entries.remove(&name);
+        self.forget_nameless();
     }
 
     /// Changes bytes in the middle, at the end, or makes them holes.

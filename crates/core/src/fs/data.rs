@@ -162,7 +162,7 @@ impl<N: Nand> Fs<N> {
         }
     }
 
-    /// Writes; a short count only where space ran out after some bytes.
+    /// Writes; a short count only where it failed after some bytes: whoever writes the rest is told why.
     pub fn write(&mut self, ino: Ino, offset: u64, data: &[u8], now_ns: i64) -> Result<usize> {
         self.writable()?;
         self.file(ino)?;

@@ -109,8 +109,8 @@ impl<N: Nand> Fs<N> {
         if is_dir(&self.inode(child)?) {
             return Err(Error::IsDirectory);
         }
-        self.remove_entry(parent, offset, now_ns)?;
         self.drop_name(child, now_ns)?;
+        self.remove_entry(parent, offset, now_ns)?;
         self.end_change(now_ns)
     }
 
@@ -128,9 +128,9 @@ impl<N: Nand> Fs<N> {
         if !self.is_empty_dir(child)? {
             return Err(Error::NotEmpty);
         }
+        self.drop_name(child, now_ns)?;
         self.remove_entry(parent, offset, now_ns)?;
         self.add_links(parent, -1)?;
-        self.drop_name(child, now_ns)?;
         self.end_change(now_ns)
     }
 
@@ -139,14 +139,19 @@ impl<N: Nand> Fs<N> {
         Ok(self.index.next(&mut self.flash, from, to)?.is_none())
     }
 
-    /// One name of an inode is gone: with the last one it goes too, or waits for its last handle.
+    /// Before one name of an inode goes: with the last one it goes too, or waits for its last handle. What may be in the
+    /// way is met here, while the name is still there.
     fn drop_name(&mut self, ino: Ino, now_ns: i64) -> Result<()> {
         let mut inode = self.inode(ino)?;
         inode.nlink = if is_dir(&inode) { 0 } else { inode.nlink.saturating_sub(1) };
         inode.ctime_ns = now_ns;
         let opens = self.inodes.get(ino).map_or(0, |cached| cached.opens);
         if inode.nlink == 0 && opens == 0 {
-            return self.forget(ino);
+            match self.forget(ino) {
+                // What is damaged loses its name all the same, and waits with those that are open.
+                Err(Error::Corrupt { .. }) => self.log.drop_range(ino, 0, u64::MAX),
+                outcome => return outcome,
+            }
         }
         self.put_inode(ino, inode)?;
         if inode.nlink == 0 {
@@ -221,7 +226,6 @@ impl<N: Nand> Fs<N> {
         (new_parent, new_name, target): (Ino, &[u8], Option<(u64, Ino)>),
         now_ns: i64,
     ) -> Result<()> {
-        self.remove_entry(parent, offset, now_ns)?;
         if let Some((_, other)) = target {
             let was_dir = is_dir(&self.inode(other)?);
             self.drop_name(other, now_ns)?;
@@ -229,6 +233,7 @@ impl<N: Nand> Fs<N> {
                 self.add_links(new_parent, -1)?;
             }
         }
+        self.remove_entry(parent, offset, now_ns)?;
         let new_offset = match target {
             Some((offset, _)) => offset,
             None => match self.find_name(new_parent, KeyKind::Entry, new_name)? {

@@ -22,10 +22,11 @@ const COPY_BYTES: usize = 64 << 10;
 impl<N: Nand> Fs<N> {
     /// Makes the chunks `from..to` holes.
     pub(super) fn cut(&mut self, ino: Ino, from: u64, to: u64) -> Result<()> {
-        self.log.drop_range(ino, from, to);
         let seq = self.flash.next_seq;
         let change = Change::Cut(u128::from(to - from));
+        // What may fail comes first.
         let replaced = self.index.set(&mut self.flash, key(ino, KeyKind::Data, from), change, seq, false)?;
+        self.log.drop_range(ino, from, to);
         if replaced.any {
             self.count_chunks(ino, 0, replaced.chunks)?;
             self.push(ino, Body::Cut { from, count: to - from })?;

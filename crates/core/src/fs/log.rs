@@ -226,17 +226,20 @@ impl<N: Nand> Fs<N> {
         if self.options.mode.writes_native() {
             let data_key = key(ino, KeyKind::Data, chunk);
             let fresh = fresh || self.index.get(&mut self.flash, data_key)?.is_none();
-            self.log.put_dirty(ino, chunk, data.to_vec(), fresh);
-            while self.log.dirty.len() > self.flash.shape.native.pair_slots as usize
+            // Room is made before: what cannot be stored must not keep these bytes where nobody counts them.
+            while self.log.dirty(ino, chunk).is_none()
+                && self.log.dirty.len() >= self.flash.shape.native.pair_slots.max(1) as usize
                 && let Some((ino, chunk)) = self.log.oldest()
             {
                 self.store_dirty(HeadId::Native, ino, chunk, true)?;
             }
+            self.log.put_dirty(ino, chunk, data.to_vec(), fresh);
             return Ok(0);
         }
         self.log.drop_dirty(ino, chunk);
-        let pack = self.options.compression == Compression::Lz4 && !self.is_reserved(ino, chunk)?;
-        if pack && self.store_packed(ino, chunk, data, now_ns)? {
+        let reserved = !fresh && self.is_reserved(ino, chunk)?;
+        let pack = self.options.compression == Compression::Lz4 && !reserved;
+        if pack && self.store_packed(ino, chunk, data, now_ns, fresh)? {
             return Ok(0);
         }
         let piece = Piece { ino, chunk, bytes: data, time_ns: now_ns, fresh, may_end: true };
@@ -270,14 +273,14 @@ impl<N: Nand> Fs<N> {
         let (bytes, fresh) = (dirty.bytes.as_slice(), dirty.fresh);
         let now_ns = self.inode(ino)?.mtime_ns;
         let slot_bytes = self.flash.shape.slot_bytes;
-        let reserved = self.is_reserved(ino, chunk)?;
+        let reserved = !fresh && self.is_reserved(ino, chunk)?;
         let lz4 = self.options.compression == Compression::Lz4 && !reserved;
-        if lz4 && bytes.len() > slot_bytes / 4 && self.store_packed(ino, chunk, bytes, now_ns)? {
+        if lz4 && bytes.len() > slot_bytes / 4 && self.store_packed(ino, chunk, bytes, now_ns, fresh)? {
             return Ok(());
         }
         if bytes.len() + 512 <= slot_bytes && !reserved {
             let body = Body::Data { chunk, time_ns: now_ns, len: bytes.len() as u32, lz4: false, bytes };
-            return self.push_data(ino, chunk, body);
+            return self.push_data(ino, chunk, body, fresh);
         }
         let piece = Piece { ino, chunk, bytes, time_ns: now_ns, fresh, may_end };
         let replaced = if bytes.len() == slot_bytes {
@@ -291,20 +294,21 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Writes a chunk as a compressed node. `false`: it does not get smaller.
-    fn store_packed(&mut self, ino: u64, chunk: u64, data: &[u8], now_ns: i64) -> Result<bool> {
+    fn store_packed(&mut self, ino: u64, chunk: u64, data: &[u8], now_ns: i64, fresh: bool) -> Result<bool> {
         let packed = lz4_flex::compress(data);
         if packed.len() + DATA_HEAD_BYTES > data.len() * 7 / 8 {
             return Ok(false);
         }
         let body = Body::Data { chunk, time_ns: now_ns, len: data.len() as u32, lz4: true, bytes: &packed };
-        self.push_data(ino, chunk, body)?;
+        self.push_data(ino, chunk, body, fresh)?;
         Ok(true)
     }
 
-    fn push_data(&mut self, ino: u64, chunk: u64, body: Body<'_>) -> Result<()> {
+    /// Makes a node of a chunk; where that is `fresh`, what stands in the index need not be readable.
+    fn push_data(&mut self, ino: u64, chunk: u64, body: Body<'_>, fresh: bool) -> Result<()> {
         let data_key = key(ino, KeyKind::Data, chunk);
-        let mapped = self.index.get(&mut self.flash, data_key)?.is_some();
-        self.push(ino, body)?;
+        let mapped = !fresh && self.index.get(&mut self.flash, data_key)?.is_some();
+        self.push_node(ino, body, fresh)?;
         self.count_chunks(ino, 1, u64::from(mapped))
     }
 

@@ -41,8 +41,11 @@ impl<N: Nand> Fs<N> {
         if attributes.len() > ATTRIBUTES_MAX {
             return Err(Error::Invalid("too many attributes to begin with"));
         }
-        for (name, value) in attributes {
+        for (at, (name, value)) in attributes.iter().enumerate() {
             self.check_attribute(name, value)?;
+            if attributes.iter().skip(at + 1).any(|(other, _)| other == name) {
+                return Err(Error::Invalid("an attribute has one value"));
+            }
         }
         let ino = self.make(parent, name, node, (b"", attributes), now_ns)?;
         self.getattr(ino)
@@ -113,9 +116,7 @@ impl<N: Nand> Fs<N> {
         for (chunk, part) in content.chunks(self.flash.shape.slot_bytes).enumerate() {
             self.put_part(ino, chunk as u64, 0, part, now_ns)?;
         }
-        for (name, value) in attributes {
-            self.put_attribute(ino, name, value)?;
-        }
+        self.put_attributes(ino, attributes)?;
         let entry = Body::Entry { offset, child: ino, mode: inode.mode & kind::MASK, time_ns: now_ns, name };
         self.push_new(parent, entry)?;
         self.touch_dir(parent, now_ns)?;

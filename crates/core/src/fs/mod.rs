@@ -300,13 +300,13 @@ impl<N: Nand> Fs<N> {
         Ok(())
     }
 
-    /// Removes an inode with everything it has.
+    /// Removes an inode with everything it has. Where any of it cannot be read, all of it stays.
     pub(crate) fn forget(&mut self, ino: Ino) -> Result<()> {
-        self.log.drop_range(ino, 0, u64::MAX);
-        self.inodes.remove(ino);
         let (from, to) = whole_inode(ino);
         let seq = self.flash.next_seq;
         self.index.set(&mut self.flash, from, Change::Cut(to - from), seq, false)?;
+        self.log.drop_range(ino, 0, u64::MAX);
+        self.inodes.remove(ino);
         self.volume.files = self.volume.files.saturating_sub(1);
         self.push(ino, Body::Forget)
     }

@@ -6,9 +6,9 @@ use nand::Nand;
 
 use super::Fs;
 use super::names::Spot;
-use super::types::{Ino, NAME_MAX_BYTES};
+use super::types::{Attribute, Ino, NAME_MAX_BYTES};
 use crate::error::{Error, Result};
-use crate::format::key::{KeyKind, key};
+use crate::format::key::{COLLISION_SPAN, KeyKind, key, name_offset};
 use crate::format::node::{Body, XATTR_HEAD_BYTES};
 use crate::format::place::NODE_UNIT;
 use crate::index::delta::Change;
@@ -66,11 +66,16 @@ impl<N: Nand> Fs<N> {
         Ok(())
     }
 
-    /// Gives an inode that is being made an attribute.
-    pub(super) fn put_attribute(&mut self, ino: Ino, name: &[u8], value: &[u8]) -> Result<()> {
-        match self.find_name(ino, KeyKind::Xattr, name)? {
-            Spot::Taken(offset, ..) | Spot::Free(offset) => self.push(ino, Body::Xattr { offset, name, value }),
+    /// Gives an inode that is being made its attributes: nothing is stored of it that would have to be looked at.
+    pub(super) fn put_attributes(&mut self, ino: Ino, attributes: &[Attribute<'_>]) -> Result<()> {
+        let mut offsets: Vec<u64> = Vec::new();
+        for (name, value) in attributes {
+            let first = name_offset(self.volume.hash_seed, name);
+            let offset = (first..first + COLLISION_SPAN).find(|offset| !offsets.contains(offset)).unwrap_or(first);
+            offsets.push(offset);
+            self.push_new(ino, Body::Xattr { offset, name, value })?;
         }
+        Ok(())
     }
 
     /// The names of all attributes.

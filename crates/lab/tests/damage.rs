@@ -1,0 +1,128 @@
+//! One damaged page under a mounted volume: an operation that meets it is done or is not, and others go on.
+//!
+//! Each programmed page of a volume with one fragmented file is damaged in turn, on a copy of its own.
+
+use emulator::{Chip, Corruption};
+use flexfs_core::{Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, RenameMode, Result, SetAttr, kind};
+use lab::content::{Fill, Texture};
+use lab::crash::Rig;
+use nand::Nand;
+
+const FILE: NewNode = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+/// Pieces of the fragmented file: more of the index than is kept in memory.
+const PIECES: u64 = 700;
+const STEP_BYTES: u64 = 8192;
+
+/// A volume with a damaged page, and in it the fragmented file and a small one.
+struct Damaged {
+    fs: Fs<Chip>,
+    victim: Ino,
+    good: Ino,
+}
+
+/// Does something to each damaged volume; how often it was refused.
+fn for_each_page(mode: Mode, mut act: impl FnMut(&mut Damaged) -> Result<()>) -> u32 {
+    let options = MountOptions { mode, cache_bytes: 128 << 10, ..MountOptions::default() };
+    let rig = Rig::small("flexfs-mlc", 96, 16, options).unwrap();
+    let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
+    let [victim, good] = [&b"victim"[..], b"good"].map(|name| fs.create(ROOT_INO, name, FILE, 1).unwrap().ino);
+    let piece = Fill { seed: 1, start: 0, texture: Texture::Noise }.bytes(4096);
+    (0..PIECES).for_each(|number| assert_eq!(fs.write(victim, number * STEP_BYTES, &piece, 1).unwrap(), piece.len()));
+    let (chip, unmounted) = fs.unmount(1);
+    unmounted.unwrap();
+
+    let mut refused = 0;
+    for block in 0..chip.geometry().blocks {
+        let Some(cells) = chip.block_mode(block) else { continue };
+        for page in (0..chip.next_unit(block)).flat_map(|unit| chip.layout(cells).unit_pages(unit).to_vec()) {
+            let mut fs = Fs::mount(chip.snapshot(), rig.options.clone()).map_err(|(_, error)| error).unwrap();
+            fs.getattr(victim).unwrap();
+            fs.write(good, 0, b"precious", 2).unwrap();
+            fs.sync(2).unwrap();
+            fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+            if let Err(error) = act(&mut Damaged { fs, victim, good }) {
+                assert_eq!(error.errno(), 5, "block {block}, page {page}: {error}");
+                refused += 1;
+            }
+        }
+    }
+    refused
+}
+
+impl Damaged {
+    /// Whether the name is there, though what it leads to may be unreadable.
+    fn has(&mut self, name: &[u8]) -> bool {
+        !matches!(self.fs.lookup(ROOT_INO, name), Err(Error::NotFound))
+    }
+}
+
+/// A new version moved over a file whose index could not be read lost its only name.
+#[test]
+fn what_is_moved_over_a_damaged_file_keeps_one_of_its_names() {
+    for_each_page(Mode::Baseline, |damaged| {
+        let moved = damaged.fs.rename(ROOT_INO, b"good", ROOT_INO, b"victim", RenameMode::Replace, 3);
+        damaged.fs.sync(4)?;
+        assert_eq!(damaged.has(b"good"), moved.is_err());
+        let (leads_to, good) = (damaged.fs.lookup(ROOT_INO, b"victim")?.ino, damaged.good);
+        assert_eq!(leads_to == good, moved.is_ok());
+        moved
+    });
+}
+
+/// It was refused, but the name was gone, and the file's space with it for good.
+#[test]
+fn a_damaged_file_can_be_removed() {
+    let refused = for_each_page(Mode::Baseline, |damaged| {
+        let removed = damaged.fs.unlink(ROOT_INO, b"victim", 3);
+        damaged.fs.sync(4)?;
+        assert_eq!(damaged.has(b"victim"), removed.is_err());
+        if let Ok(attr) = damaged.fs.getattr(damaged.victim) {
+            assert_eq!(attr.nlink == 0, removed.is_ok());
+        }
+        removed
+    });
+    assert!(refused <= 1, "only the page that holds its inode and name may be in the way");
+}
+
+/// An append to such a file was taken in, and then kept everything from being synced.
+#[test]
+fn what_a_damaged_file_takes_in_keeps_nobody_from_syncing() {
+    for mode in [Mode::Baseline, Mode::NativeOnly] {
+        let refused = for_each_page(mode, |damaged| {
+            let appended = damaged.fs.write(damaged.victim, PIECES * STEP_BYTES, b"tail", 3);
+            damaged.fs.sync(4)?;
+            damaged.fs.write(damaged.good, 4096, b"more", 5)?;
+            damaged.fs.sync(6)?;
+            appended.map(drop)
+        });
+        assert!(refused <= 1, "{refused}");
+    }
+}
+
+/// A shorter size that was refused took what had been written and not synced yet with it.
+#[test]
+fn a_size_that_is_refused_leaves_what_was_just_written() {
+    for_each_page(Mode::Baseline, |damaged| {
+        let at = 5 * STEP_BYTES;
+        damaged.fs.write(damaged.victim, at, b"NEWDATA", 3)?;
+        let cut = damaged.fs.setattr(damaged.victim, SetAttr { size: Some(STEP_BYTES), ..SetAttr::default() }, 3);
+        let mut found = [0; 7];
+        let count = damaged.fs.read(damaged.victim, at, &mut found)?;
+        assert_eq!((count, &found == b"NEWDATA"), if cut.is_ok() { (0, false) } else { (7, true) });
+        cut.map(drop)
+    });
+}
+
+/// It was refused half-way: counted, but without a name.
+#[test]
+fn a_file_made_with_attributes_is_there_or_is_not_counted() {
+    for_each_page(Mode::Baseline, |damaged| {
+        let before = damaged.fs.statfs()?.files;
+        let attributes: [(&[u8], &[u8]); 2] = [(b"system.a", b"1"), (b"system.b", b"2")];
+        let made = damaged.fs.create_with(ROOT_INO, b"made", FILE, &attributes, 3);
+        damaged.fs.sync(4)?;
+        assert_eq!(damaged.fs.statfs()?.files - before, u64::from(made.is_ok()));
+        assert_eq!(damaged.has(b"made"), made.is_ok());
+        made.map(drop)
+    });
+}
