@@ -52,7 +52,7 @@ pub fn make(path: &Path, new: &NewImage) -> Result<()> {
 /// Makes a chip in a new image file, formats it, and has `fill` fill the volume; what `fill` gets beside it is the
 /// file that will become the image.
 pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>, &Path) -> Result<()>) -> Result<()> {
-    check_free(path, new.replace)?;
+    let _replaced = check_free(path, new.replace)?;
     let told = |error: Error| match error {
         Error::Unsuitable(_) => anyhow!("{}: {error}; choose another size or --profile", path.display()),
         error => anyhow!("{}: {}", path.display(), explain(&error, path)),
@@ -73,15 +73,17 @@ pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>,
     draft.take_place_of(path, new.replace)
 }
 
-fn check_free(path: &Path, replace: bool) -> Result<()> {
+/// Whether an image may be made there. One that is to be replaced is in use while what this gives is kept.
+fn check_free(path: &Path, replace: bool) -> Result<Option<Chip>> {
     match fs::metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).at(path),
         Ok(found) if !found.is_file() => bail!("{}: not a regular file; choose another name", path.display()),
         Ok(_) if !replace => bail!("{}: exists; choose another name, or replace it with --force", path.display()),
         Ok(_) => match Chip::open_image(path, true) {
             Err(error @ EmulatorError::InUse { .. }) => Err(refused(error)),
-            _ => Ok(()),
+            // What is no image nobody can mount.
+            opened => Ok(opened.ok()),
         },
     }
 }
@@ -266,5 +268,28 @@ pub fn explain(error: &Error, path: &Path) -> String {
             "no space is left on the file system that holds the image; free some".to_owned()
         }
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever mounted the old one meanwhile lost what they wrote.
+    #[test]
+    fn an_image_that_is_to_be_replaced_cannot_be_mounted_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("flash.img");
+        let profile = Profile::default().with_capacity(16 << 20).unwrap();
+        let new = NewImage { replace: true, ..NewImage::unique(&profile, "").unwrap() };
+        make(&path, &new).unwrap();
+        let mut refused = false;
+        make_filled(&path, &new, |_, _| {
+            refused = matches!(Chip::open_image(&path, false), Err(EmulatorError::InUse { .. }));
+            Ok(())
+        })
+        .unwrap();
+        assert!(refused);
+        assert!(Chip::open_image(&path, false).is_ok());
     }
 }

@@ -44,7 +44,7 @@ impl Interrupted {
 
 impl fmt::Display for Interrupted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("interrupted; what was done until then is whole, the rest is not done")
+        f.write_str("interrupted; nothing is left half done")
     }
 }
 

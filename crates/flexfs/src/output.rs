@@ -40,7 +40,10 @@ pub fn complain(line: &str) {
 
 fn log(to: &Path, line: &str) -> io::Result<()> {
     let text = format!("<{LOG_PRIORITY}>flexfs[{}]: {line}", std::process::id());
-    UnixDatagram::unbound()?.send_to(text.as_bytes(), to).map(drop)
+    let socket = UnixDatagram::unbound()?;
+    // Whoever keeps the log may need this program to go on.
+    socket.set_nonblocking(true)?;
+    socket.send_to(text.as_bytes(), to).map(drop)
 }
 
 /// A result, with a line end after it.

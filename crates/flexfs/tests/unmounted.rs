@@ -119,6 +119,30 @@ fn zeros_that_are_put_take_no_space_and_come_back_as_holes() {
     assert!(fs::metadata(&back).unwrap().blocks() * 512 < 8 << 20);
 }
 
+/// Of a hole every byte was read: a file like this never came to an end.
+#[test]
+fn a_file_that_is_almost_all_hole_is_got_at_once() {
+    const FAR: u64 = 1 << 43;
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "64MiB");
+    let mount = Mount::new(&image);
+    let file = File::create(mount.join("sparse")).unwrap();
+    for at in [0, 1 << 20, FAR] {
+        file.write_all_at(b"bytes", at).unwrap();
+    }
+    drop(file);
+    mount.unmount();
+    let got = path_of(&dir, "got");
+    run(flexfs(["get"]).arg(&image).arg("/sparse").arg(&got));
+    let file = File::open(&got).unwrap();
+    assert!(file.metadata().unwrap().blocks() < 100 && file.metadata().unwrap().size() == FAR + 5);
+    for at in [0, 1 << 20, FAR] {
+        let mut found = [0; 5];
+        file.read_exact_at(&mut found, at).unwrap();
+        assert_eq!(&found, b"bytes");
+    }
+}
+
 #[test]
 fn what_goes_where_is_as_with_cp() {
     let dir = tempfile::tempdir().unwrap();
@@ -387,6 +411,27 @@ fn a_copy_that_is_interrupted_leaves_whole_files_and_a_clean_image() {
     let being_made = || fs::read_dir(&new).unwrap().map(|entry| stored(&entry.unwrap().path())).sum::<u64>() > 8 << 20;
     let status = interrupt(mkfs.arg(&tree).arg(new.join("flash.img")), Signal::INT, being_made);
     assert_eq!((status, fs::read_dir(&new).unwrap().count()), (Some(130), 0));
+}
+
+/// A file of the name under which drafts are made went with them.
+#[test]
+fn what_is_called_like_a_draft_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "16MiB");
+    let source = path_of(&dir, "source");
+    let names = ["/.flexfs-put", "/.flexfs-put0", "/file"];
+    for round in ["first", "second"] {
+        for name in names {
+            fs::write(&source, format!("{round} {name}")).unwrap();
+            run(flexfs(["put"]).arg(&image).arg(&source).arg(name));
+        }
+    }
+    let got = path_of(&dir, "got");
+    run(flexfs(["get"]).arg(&image).arg("/").arg(&got));
+    assert_eq!(fs::read_dir(&got).unwrap().count(), names.len());
+    for name in names {
+        assert_eq!(fs::read_to_string(got.join(&name[1..])).unwrap(), format!("second {name}"));
+    }
 }
 
 #[test]

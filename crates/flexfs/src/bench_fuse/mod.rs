@@ -9,18 +9,16 @@ mod null;
 mod target;
 mod workload;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use emulator::Profile;
 use flexfs_core::Mode;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use target::Target;
 use workload::{PHASES, Plan};
+
+use crate::interrupt::Interrupt;
 
 /// How often both are measured.
 const ROUNDS: usize = 8;
@@ -67,10 +65,7 @@ impl Figure {
 
 /// Measures; `progress` is told what is done of how much.
 pub fn run(profile: &Profile, mode: Mode, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<Figure>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted)).context("cannot take signals")?;
-    }
+    let interrupt = Interrupt::watch()?;
     let dir = tempfile::Builder::new().prefix("flexfs-bench-").tempdir().context("cannot make a directory to mount")?;
     let root = dir.path().canonicalize().with_context(|| dir.path().display().to_string())?;
     let plan = Plan::for_chip(profile.capacity_bytes());
@@ -79,7 +74,7 @@ pub fn run(profile: &Profile, mode: Mode, progress: &mut dyn FnMut(u64, u64)) ->
     let mut step = || {
         done += 1;
         progress(done, total);
-        if interrupted.load(Ordering::Relaxed) { bail!("interrupted") } else { Ok(()) }
+        interrupt.check()
     };
     let mut best = [[0f64; 2]; PHASES.len()];
     for round in 0..ROUNDS {

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use emulator::Profile;
 use flexfs_core::Error;
 use lab::bench::{self, BenchError, Config, Progress, Report, Workload};
@@ -24,7 +24,7 @@ pub fn run(args: &cli::Bench) -> Result<ExitCode> {
         Benchmark::Fuse => time(args, &mut progress),
     };
     bar.finish_and_clear();
-    output::say(&result.map_err(|error| anyhow!("bench {}: {error:#}", args.workload.name()))?)?;
+    output::say(&result.with_context(|| format!("bench {}", args.workload.name()))?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -79,6 +79,10 @@ impl Volume {
     /// Makes everything done so far durable: on the chip, and the chip on the disk under its image.
     pub fn sync(&self) -> Result<(), Errno> {
         self.locked(sync)?;
+        self.sync_image()
+    }
+
+    fn sync_image(&self) -> Result<(), Errno> {
         match &self.image {
             Some(image) => image.sync_data().map_err(|error| self.complaints.answer_disk(error)),
             None => Ok(()),
@@ -95,12 +99,18 @@ impl Volume {
         if self.waiting.load(Ordering::Acquire) > 0 {
             return longest.min(Duration::from_millis(1));
         }
+        let mut synced = false;
         let next = self.locked(|open| {
             if open.dirty_since.is_some_and(|since| since.elapsed() >= self.manner.sync_after) {
                 sync(open)?;
+                synced = true;
             }
             open.fs.background(now_ns())
         });
+        if synced {
+            // Where that fails it has been told; nobody waits for it.
+            let _ = self.sync_image();
+        }
         match next {
             Ok(Some(at_ns)) => Duration::from_nanos(u64::try_from(at_ns - now_ns()).unwrap_or(0)).min(longest),
             Ok(None) | Err(_) => longest,
@@ -117,8 +127,10 @@ impl Volume {
         let guard = self.open.lock();
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         let mut guard = guard.map_err(|_| Errno::EIO)?;
-        let open = guard.as_mut().ok_or(Errno::EIO)?;
-        op(open).map_err(|error| self.complaints.answer(&error))
+        let result = op(guard.as_mut().ok_or(Errno::EIO)?);
+        // Whoever reads complaints may wait for this volume.
+        drop(guard);
+        result.map_err(|error| self.complaints.answer(&error))
     }
 }
 

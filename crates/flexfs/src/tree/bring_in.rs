@@ -34,8 +34,8 @@ const PERMISSIONS: u32 = 0o7777;
 /// lists.
 const FOREIGN_ATTRIBUTES: &[u8] = b"system.";
 
-/// The name under which something is made that will replace another.
-const DRAFT: &[u8] = b".flexfs-put";
+/// How the name begins under which something is made that will replace another.
+const DRAFT: &str = ".flexfs-put";
 
 /// What is not taken from the source as it is.
 #[derive(Clone, Copy, Default)]
@@ -169,7 +169,8 @@ impl<'a> BringIn<'a> {
             Err(error) => return Err(tree.error(at, error)),
         };
         // What is replaced stays until the new one is whole.
-        let draft = if replaces { DRAFT } else { name };
+        let draft = if replaces { free_name(tree, parent, at)? } else { name.to_vec() };
+        let draft = draft.as_slice();
         let made = self.make(tree, (parent, draft), source, meta, at).and_then(|()| {
             let renamed = match replaces {
                 true => tree.fs.rename(parent, draft, parent, name, RenameMode::Replace, time_ns),
@@ -322,4 +323,17 @@ pub fn mtime_ns(meta: &Metadata) -> i64 {
 
 fn to_ns(seconds: i64, nanoseconds: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
+
+/// A name for a draft that nothing in the directory has.
+fn free_name(tree: &mut Tree, parent: Ino, at: &[u8]) -> Result<Vec<u8>> {
+    for number in 0.. {
+        let name = format!("{DRAFT}{number}").into_bytes();
+        match tree.fs.lookup(parent, &name) {
+            Ok(_) => {}
+            Err(Error::NotFound) => return Ok(name),
+            Err(error) => return Err(tree.error(at, error)),
+        }
+    }
+    Err(tree.error(at, Error::NoSpace))
 }

@@ -148,26 +148,28 @@ impl<'a> TakeOut<'a> {
         }
     }
 
-    /// Writes a file's contents, leaving holes where a file that has some has only zeros.
+    /// Writes a file's contents, leaving holes where it has some.
     fn contents(&mut self, tree: &mut Tree, attr: &Attr, to: &mut File) -> Result<(), Stopped> {
-        let has_holes = attr.blocks.saturating_mul(512) < attr.size;
         let mut piece = vec![0; PIECE_BYTES];
         let mut offset = 0;
-        while offset < attr.size {
-            let count = tree.fs.read(attr.ino, offset, &mut piece).map_err(Stopped::Image)?;
-            let read = piece.get(..count).unwrap_or(&piece);
-            if read.is_empty() {
-                break;
+        while let Some((from, until)) = next_data(tree, attr.ino, offset)? {
+            self.bar.inc(from - offset);
+            to.seek(SeekFrom::Start(from)).map_err(Stopped::Host)?;
+            offset = from;
+            while offset < until {
+                let wanted = usize::try_from(until - offset).map_or(PIECE_BYTES, |left| left.min(PIECE_BYTES));
+                let room = piece.get_mut(..wanted).unwrap_or_default();
+                let count = tree.fs.read(attr.ino, offset, room).map_err(Stopped::Image)?;
+                to.write_all(room.get(..count).unwrap_or_default()).map_err(Stopped::Host)?;
+                if count == 0 {
+                    break;
+                }
+                offset += count as u64;
+                self.bar.inc(count as u64);
+                self.interrupt.check().map_err(Stopped::Asked)?;
             }
-            if has_holes && read.iter().all(|&byte| byte == 0) {
-                to.seek(SeekFrom::Current(count as i64)).map_err(Stopped::Host)?;
-            } else {
-                to.write_all(read).map_err(Stopped::Host)?;
-            }
-            offset += count as u64;
-            self.bar.inc(count as u64);
-            self.interrupt.check().map_err(Stopped::Asked)?;
         }
+        self.bar.inc(attr.size.saturating_sub(offset));
         to.set_len(attr.size).map_err(Stopped::Host)
     }
 
@@ -278,4 +280,13 @@ fn make_dir(dest: &Path) -> Result<()> {
 
 fn timespec(ns: i64) -> Timespec {
     Timespec { tv_sec: ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }
+}
+
+/// Where from `offset` on a file's next data is, up to where they go.
+fn next_data(tree: &mut Tree, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>, Stopped> {
+    match tree.fs.seek(ino, offset, false) {
+        Err(flexfs_core::Error::PastEnd) => Ok(None),
+        Err(error) => Err(Stopped::Image(error)),
+        Ok(from) => Ok(Some((from, tree.fs.seek(ino, from, true).map_err(Stopped::Image)?))),
+    }
 }
