@@ -33,7 +33,11 @@ pub enum EmulatorError {
     )]
     Foreign { path: PathBuf },
     /// The image's making was interrupted.
-    #[error("{}: the chip image is half made and holds nothing yet; remove it and make it again", path.display())]
+    #[error(
+        "{}: the chip image has no header: where its making was interrupted it is half made and holds nothing, remove it \
+         and make it again; where something was stored in it, restore a backup",
+        path.display()
+    )]
     HalfMade { path: PathBuf },
     /// The image is shorter than its header says.
     #[error(

@@ -105,6 +105,24 @@ fn a_directory_in_place_of_an_image_is_refused() {
     assert_one_line(flexfs(&["mkfs", "--size", "16MiB", "--force"]).arg(&image), 1, "not a regular file");
 }
 
+/// Opening one waited for its other end, and no signal but SIGKILL ended that.
+#[test]
+fn a_pipe_in_place_of_an_image_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    Command::new("mkfifo").arg(&pipe).assert().success();
+    assert_one_line(flexfs(&["info"]).arg(&pipe), 1, "not a chip image");
+    assert_one_line(flexfs(&["mount"]).args([&pipe, dir.path()]), 1, "not a chip image");
+}
+
+#[test]
+fn a_mount_on_the_root_of_all_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path());
+    // It would be hidden, and the advice how to end it would be to unmount everything.
+    assert_one_line(flexfs(&["mount"]).arg(&image).arg("/"), 1, "the root of all");
+}
+
 #[test]
 fn a_half_made_image_is_refused() {
     let dir = tempfile::tempdir().unwrap();

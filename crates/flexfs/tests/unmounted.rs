@@ -255,7 +255,9 @@ fn what_is_removed_is_gone_and_nothing_else() {
     make_tree(&tree);
     run(flexfs(["put"]).arg(&image).arg(tree.join(".")).arg("/"));
     assert_fails(flexfs(["rm"]).arg(&image).arg("/a"), &["/a", "-r"]);
-    assert_fails(flexfs(["rm", "-r"]).arg(&image).arg("/"), &["can be removed"]);
+    for path in ["/", "/a/.", "/a/.."] {
+        assert_fails(flexfs(["rm", "-r"]).arg(&image).arg(path), &["can be removed"]);
+    }
     run(flexfs(["rm", "-r"]).arg(&image).args(["a/b", "link"]));
     fs::remove_dir_all(tree.join("a/b")).unwrap();
     fs::remove_file(tree.join("link")).unwrap();
@@ -432,6 +434,22 @@ fn what_is_called_like_a_draft_stays() {
     for name in names {
         assert_eq!(fs::read_to_string(got.join(&name[1..])).unwrap(), format!("second {name}"));
     }
+}
+
+/// A device that was named as the destination became a regular file.
+#[test]
+fn only_files_give_way_to_what_is_got() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "16MiB");
+    let (file, pipe) = (path_of(&dir, "file"), path_of(&dir, "pipe"));
+    fs::write(&file, "text").unwrap();
+    run(flexfs(["put"]).arg(&image).arg(&file).arg("/"));
+    run(Command::new("mkfifo").arg(&pipe));
+    assert_fails(flexfs(["get"]).arg(&image).arg("/file").arg(&pipe), &["pipe: a device, pipe or socket"]);
+    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    // What is told of is the place asked for, not the draft beside it.
+    let nowhere = path_of(&dir, "none/file");
+    assert_fails(flexfs(["get"]).arg(&image).arg("/file").arg(&nowhere), &["none/file: there is no directory"]);
 }
 
 #[test]

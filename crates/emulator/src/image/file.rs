@@ -6,12 +6,12 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{FallocateFlags, FlockOperation, fallocate, flock},
+    fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
     io::Errno,
 };
 
@@ -50,7 +50,9 @@ impl ImageFile {
 
     /// Opens the image of that name.
     pub(super) fn open(path: &Path, read_only: bool) -> Result<Self, EmulatorError> {
-        let opened = OpenOptions::new().read(true).write(!read_only).open(path);
+        // Opening a pipe would wait for whoever is at its other end.
+        let at_once = OFlags::NONBLOCK.bits().cast_signed();
+        let opened = OpenOptions::new().read(true).write(!read_only).custom_flags(at_once).open(path);
         let file = opened.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => EmulatorError::Missing { path: path.to_owned() },
             io::ErrorKind::IsADirectory => EmulatorError::Foreign { path: path.to_owned() },

@@ -63,7 +63,7 @@ pub struct Mount {
     /// Which cells data is written to
     #[arg(long, default_value = "baseline", value_parser = mode())]
     mode: Mode,
-    /// Mount read-only: the image's bytes stay as they are
+    /// Mount read-only: the image's bytes stay as they are (-o rw takes that back)
     #[arg(long)]
     ro: bool,
     /// Return once it is mounted, and serve in the background

@@ -168,6 +168,9 @@ fn check_device() -> Result<()> {
 fn check_mountpoint(path: &Path, may_be_made: bool) -> Result<()> {
     let shown = path.display();
     match fs::metadata(path) {
+        Ok(_) if fs::canonicalize(path).is_ok_and(|whole| whole == Path::new("/")) => {
+            bail!("{shown}: nobody would see what is mounted on the root of all; name a directory below it")
+        }
         Ok(found) if found.is_dir() => check_not_taken(path),
         Ok(_) => bail!("{shown}: not a directory; name the directory to mount on"),
         Err(error) if error.kind() == ErrorKind::NotFound && may_be_made => Ok(()),

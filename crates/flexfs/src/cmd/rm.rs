@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::fuse::volume::now_ns;
 use crate::interrupt::Interrupt;
-use crate::tree::{Step, Tree, is_dir, join};
+use crate::tree::{Step, Tree, is_dir, join, split};
 use crate::{cli, image};
 
 pub fn run(args: &cli::Rm) -> Result<ExitCode> {
@@ -28,8 +28,8 @@ pub fn run(args: &cli::Rm) -> Result<ExitCode> {
 /// Whether there is something at `path` that can be removed.
 fn check(tree: &mut Tree, path: &[u8], recursive: bool) -> Result<()> {
     let found = tree.find(path)?;
-    if found.entry.is_none() {
-        return Err(tree.error(path, "only what has a name in a directory can be removed"));
+    if found.entry.is_none() || matches!(split(path).1, b"." | b"..") {
+        return Err(tree.error(path, "only what has a name in a directory can be removed; name what is in it"));
     }
     if is_dir(&found.attr) && !recursive {
         return Err(tree.error(path, "a directory; -r removes it with all in it"));

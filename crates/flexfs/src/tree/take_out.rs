@@ -13,14 +13,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use flexfs_core::{Attr, Ino, kind};
 use indicatif::ProgressBar;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid};
 
 use super::{Step, Tree, Visited, is_dir, join};
 use crate::host::At;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::{image, output};
 
 /// Bytes read at a time.
@@ -94,7 +94,7 @@ impl<'a> TakeOut<'a> {
             Err(error) => {
                 // The error that led here is the one to tell.
                 let _ = remove(&draft);
-                Err(error)
+                Err(told_of(error, &draft, dest))
             }
         }
     }
@@ -247,10 +247,21 @@ fn check_way(dest: &Path) -> Result<()> {
         Ok(found) if found.is_dir() => {
             bail!("{}: a directory is in the way; move it, or choose another", dest.display())
         }
+        Ok(found) if !found.is_file() && !found.is_symlink() => {
+            bail!("{}: a device, pipe or socket; choose another name, or - for standard output", dest.display())
+        }
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error).at(dest),
     }
+}
+
+/// An error about the draft, told of what it was to be.
+fn told_of(error: Error, draft: &Path, dest: &Path) -> Error {
+    if error.is::<Interrupted>() {
+        return error;
+    }
+    anyhow!("{}", format!("{error:#}").replace(&draft.display().to_string(), &dest.display().to_string()))
 }
 
 /// The name under which something is made that will be `dest`.
