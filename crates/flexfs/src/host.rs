@@ -55,6 +55,8 @@ fn why(path: &Path, error: &io::Error) -> String {
             "permission denied in its directory; run as the directory's owner or root, or choose another".to_owned()
         }
         ErrorKind::StorageFull => "no space is left on its file system; free some".to_owned(),
+        ErrorKind::AlreadyExists => "something else of that name is there; choose another".to_owned(),
+        ErrorKind::InvalidData => "not a text file; check the name".to_owned(),
         ErrorKind::ReadOnlyFilesystem => "its file system is mounted read-only; choose another place".to_owned(),
         _ => error.to_string(),
     }

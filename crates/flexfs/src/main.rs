@@ -88,7 +88,9 @@ fn refuse(error: &clap::Error, name: &str, status: u8) -> ExitCode {
         return if error.use_stderr() { ExitCode::from(status) } else { ExitCode::SUCCESS };
     }
     let text = error.render().to_string();
-    let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).collect();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    // That a value could be passed in another way helps nobody: no value of ours begins with a dash.
+    let said: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("tip: to pass")).collect();
     let said = said.join(" ");
     let said = said.trim().trim_start_matches("error: ").trim_end_matches("For more information, try '--help'.").trim();
     output::complain(&format!("{said}; see `{name} --help`"));

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 
+use crate::host;
+
 /// Where the system takes lines for its log.
 const LOG: &str = "/dev/log";
 
@@ -49,7 +51,7 @@ fn log(to: &Path, line: &str) -> io::Result<()> {
 /// A result, with a line end after it.
 pub fn say(text: &str) -> Result<()> {
     match writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(host::told(Path::new("standard output"), &error)),
         _ => Ok(()),
     }
 }

@@ -90,7 +90,8 @@ pub fn profile() -> impl TypedValueParser<Value = Profile> {
 pub fn read_profile(text: &str) -> Result<Profile, String> {
     if !text.contains(['.', '/']) {
         let known = chips::NAMES.join(", ");
-        return Profile::builtin(text).map_err(|_| format!("no chip is called \"{text}\": there are {known}"));
+        return Profile::builtin(text)
+            .map_err(|_| format!("no chip is called \"{text}\": there are {known}; or name a TOML file"));
     }
     let description = std::fs::read_to_string(text).at(Path::new(text)).map_err(|error| error.to_string())?;
     Profile::from_toml(&description).map_err(|error| format!("{text}: {}", without_diagram(&error.to_string())))

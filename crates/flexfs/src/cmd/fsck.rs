@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
-use emulator::Chip;
+use emulator::{Chip, Profile};
 use flexfs_core::{CheckReport, Error, Fs};
 use nand::{Nand, NandError};
 use serde_json::json;
@@ -28,6 +28,8 @@ struct Verdict {
     report: CheckReport,
     /// What cannot be read; `None` if nothing can.
     lost: Option<Vec<String>>,
+    /// The kind of chip, and its capacity.
+    chip: String,
     chip_bytes: u64,
 }
 
@@ -35,7 +37,9 @@ pub fn run(args: &cli::Fsck) -> Result<ExitCode> {
     let path = &args.look.image;
     let verdict = match image::open_to_look(path) {
         Ok(mut fs) => check(&mut fs, path)?,
-        Err(Refused::Volume(error)) => Verdict { report: found_corrupt(error, path)?, lost: None, chip_bytes: 0 },
+        Err(Refused::Volume(error)) => {
+            Verdict { report: found_corrupt(error, path)?, lost: None, chip: String::new(), chip_bytes: 0 }
+        }
         Err(refused) => return Err(refused.into_error(path)),
     };
     let report = &verdict.report;
@@ -63,12 +67,12 @@ fn check(fs: &mut Fs<Chip>, path: &Path) -> Result<Verdict> {
         Ok(report) => report,
         Err(error) => found_corrupt(error, path)?,
     };
-    let chip_bytes = fs.chip().geometry().native_bytes();
+    let (chip, chip_bytes) = (fs.chip().profile().name.clone(), fs.chip().geometry().native_bytes());
     let mut lost = Vec::new();
     if !report.findings.is_empty() {
         lost = damage::losses(&mut Tree { fs, image: path })?.iter().map(|path| shown(path)).collect();
     }
-    Ok(Verdict { report, lost: Some(lost), chip_bytes })
+    Ok(Verdict { report, lost: Some(lost), chip, chip_bytes })
 }
 
 /// An error that ended the check, if it is what the check looks for.
@@ -117,8 +121,10 @@ fn advice(path: &str, verdict: &Verdict) -> String {
         }
         _ => format!("cannot be read whole: {named}; copy the rest"),
     };
+    let kind = if verdict.chip == Profile::DEFAULT { String::new() } else { format!(" --profile {}", verdict.chip) };
     let size = size::typed(verdict.chip_bytes);
     format!(
-        "{what} out with `flexfs get {path} / DIR`, make a new image with `flexfs mkfs NEW --size {size} --from DIR`"
+        "{what} out with `flexfs get {path} / DIR`, make a new image with `flexfs mkfs NEW --size {size}{kind} --from \
+         DIR`"
     )
 }
