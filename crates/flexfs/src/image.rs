@@ -16,8 +16,8 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
+use crate::clock::now_ns;
 use crate::fuse::mountpoint::mount_of;
-use crate::fuse::volume::now_ns;
 use crate::host::{At, told};
 use crate::tree::damage::{self, RootDamage};
 

@@ -6,6 +6,7 @@
 mod bench_fuse;
 mod chips;
 mod cli;
+mod clock;
 mod cmd;
 mod fuse;
 mod host;

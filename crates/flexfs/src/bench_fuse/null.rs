@@ -14,9 +14,9 @@ use fuser::{
     ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
+use crate::clock::now_ns;
 use crate::fuse::attr::{to_kernel, unknown};
 use crate::fuse::connection::{LONG, NO_HANDLE, ONLY, negotiate};
-use crate::fuse::volume::now_ns;
 
 /// What it says transfers go best in.
 const CHUNK_BYTES: u32 = 4096;

@@ -13,9 +13,9 @@ use flexfs_core::{Error, Fs, Mode, MountOptions};
 use fuser::Notifier;
 
 use super::null::Null;
+use crate::clock::now_ns;
 use crate::fuse::connection::connect;
 use crate::fuse::mountpoint::Mounted;
-use crate::fuse::volume::now_ns;
 use crate::fuse::{Attach, Manner, Serving, end_of_session};
 use crate::image;
 

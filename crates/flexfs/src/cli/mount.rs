@@ -9,8 +9,8 @@ use emulator::Profile;
 use flexfs_core::{HOST_CACHE_BYTES, Mode};
 use rustix::mount::MountFlags;
 
-use super::settings::Settings;
-use super::values::{Compress, cache, cache_help, mode, option, profile, profile_help};
+use super::settings::{Settings, option};
+use super::values::{Compress, cache, cache_help, mode, profile, profile_help};
 use crate::size;
 
 /// The names under which the program is a helper of mount(8), for the types `fuse.flexfs` and `flexfs`.

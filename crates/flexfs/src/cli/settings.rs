@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
+use clap::builder::TypedValueParser;
 use emulator::Profile;
 use flexfs_core::{Atime, Mode};
 use rustix::mount::MountFlags;
 
-use super::values::{Compress, cache, read_profile};
+use super::values::{Compress, Offered, cache, read_profile};
 use crate::fuse::Manner;
 use crate::size;
 
@@ -155,6 +156,11 @@ impl Settings {
 
 fn compression(value: &str) -> Result<Compress, String> {
     clap::ValueEnum::from_str(value, false).map_err(|_| format!("\"{value}\" is no compression: none or lz4"))
+}
+
+/// An option of `mount -o`.
+pub fn option() -> impl TypedValueParser<Value = String> {
+    Offered { names: Settings::names, read: Settings::check }
 }
 
 fn known() -> String {

@@ -10,7 +10,6 @@ use emulator::Profile;
 use flexfs_core::{Compression, Mode};
 use lab::bench::Workload;
 
-use super::settings::Settings;
 use crate::host::At;
 use crate::{chips, size};
 
@@ -59,9 +58,9 @@ pub fn mode() -> impl TypedValueParser<Value = Mode> {
 
 /// A value that is read by `read`, of which some are known by name, for shells to offer.
 #[derive(Clone)]
-struct Offered<T> {
-    names: fn() -> Vec<&'static str>,
-    read: fn(&str) -> Result<T, String>,
+pub struct Offered<T> {
+    pub names: fn() -> Vec<&'static str>,
+    pub read: fn(&str) -> Result<T, String>,
 }
 
 impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offered<T> {
@@ -74,11 +73,6 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offered<T> {
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
     }
-}
-
-/// An option of `mount -o`.
-pub fn option() -> impl TypedValueParser<Value = String> {
-    Offered { names: Settings::names, read: Settings::check }
 }
 
 /// A kind of chip.

@@ -9,7 +9,7 @@ use anyhow::Result;
 use flexfs_core::{Error, NewNode, ROOT_INO, kind};
 use rustix::fs::Mode;
 
-use crate::fuse::volume::now_ns;
+use crate::clock::now_ns;
 use crate::tree::{Tree, is_dir, join};
 use crate::{cli, image};
 

@@ -20,8 +20,8 @@ use rustix::io::Errno;
 use rustix::mount::MountFlags;
 
 use crate::cli::Settings;
+use crate::clock::now_ns;
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
-use crate::fuse::volume::now_ns;
 use crate::fuse::{Attach, Serving, take_signals};
 use crate::host::At;
 use crate::image::NewImage;

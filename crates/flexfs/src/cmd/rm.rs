@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::fuse::volume::now_ns;
+use crate::clock::now_ns;
 use crate::interrupt::Interrupt;
 use crate::tree::{Step, Tree, is_dir, join, split};
 use crate::{cli, image};

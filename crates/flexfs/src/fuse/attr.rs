@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use flexfs_core::{Attr, kind};
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 
-use super::volume::{now_ns, to_ns};
+use crate::clock::{now_ns, to_ns};
 
 /// The permission bits of a mode: what `chmod` can set.
 pub const PERMISSIONS: u32 = 0o7777;

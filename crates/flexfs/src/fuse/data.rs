@@ -13,7 +13,8 @@ use fuser::{Errno, INodeNo, Notifier, OpenAccMode, OpenFlags, ReplyData, ReplyLs
 
 use super::caller::is_root;
 use super::make::drop_privileges;
-use super::volume::{Volume, now_ns};
+use super::volume::Volume;
+use crate::clock::now_ns;
 
 /// `fallocate(2)` flags.
 const KEEP_SIZE: i32 = 1;

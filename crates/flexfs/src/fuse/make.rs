@@ -9,7 +9,7 @@ use fuser::Request;
 use super::acl::{self, Acl};
 use super::attr::{PERMISSIONS, SET_GID, without_privileges};
 use super::caller::{is_in_group, is_root};
-use super::volume::now_ns;
+use crate::clock::now_ns;
 
 /// Takes the privileges from a file whose contents or owner somebody unprivileged changes.
 pub fn drop_privileges(fs: &mut Fs<Chip>, ino: Ino) -> Result<(), Error> {

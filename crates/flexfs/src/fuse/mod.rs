@@ -32,11 +32,12 @@ use rustix::mount::MountFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::clock::now_ns;
 use crate::{image, output};
 use connection::connect;
 use mountpoint::Mounted;
 use server::Server;
-use volume::{SYNC_AFTER, Volume, now_ns};
+use volume::{SYNC_AFTER, Volume};
 
 /// The timer's longest sleep.
 const TICK: Duration = Duration::from_millis(250);

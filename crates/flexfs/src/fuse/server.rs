@@ -27,7 +27,8 @@ use super::connection::{LONG, NO_HANDLE, ONLY, negotiate};
 use super::data::{self, Writers};
 use super::directory::list;
 use super::make::{self, Making};
-use super::volume::{Volume, now_ns};
+use super::volume::Volume;
+use crate::clock::now_ns;
 
 /// `setxattr(2)` flags.
 const XATTR_CREATE: i32 = 1;

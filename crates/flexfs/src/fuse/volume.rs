@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use emulator::Chip;
 use flexfs_core::{Error, Fs};
@@ -17,22 +17,10 @@ use fuser::Errno;
 
 use super::Manner;
 use super::complaints::Complaints;
+use crate::clock::now_ns;
 
 /// How old a change may get before the timer syncs it, unless a mount says otherwise.
 pub const SYNC_AFTER: Duration = Duration::from_millis(500);
-
-/// Nanoseconds since 1970, as the core counts time.
-pub fn now_ns() -> i64 {
-    to_ns(SystemTime::now())
-}
-
-/// A time as the core counts it; what lies beyond 292 years from 1970 becomes the nearest time that does not.
-pub fn to_ns(time: SystemTime) -> i64 {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
-    }
-}
 
 struct Open {
     fs: Fs<Chip>,

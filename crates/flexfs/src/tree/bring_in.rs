@@ -19,8 +19,8 @@ use indicatif::ProgressBar;
 use walkdir::WalkDir;
 
 use super::{Tree, is_dir, join};
+use crate::clock::now_ns;
 use crate::fuse::acl;
-use crate::fuse::volume::now_ns;
 use crate::host::At;
 use crate::interrupt::Interrupt;
 use crate::output;
