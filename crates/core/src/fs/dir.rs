@@ -237,7 +237,7 @@ impl<N: Nand> Fs<N> {
         let new_offset = match target {
             Some((offset, _)) => offset,
             None => match self.find_name(new_parent, KeyKind::Entry, new_name)? {
-                Spot::Free(offset) | Spot::Taken(offset, ..) => offset,
+                Spot::Free(offset) | Spot::Taken { offset, .. } => offset,
             },
         };
         self.add_entry(new_parent, new_offset, child, moved.mode, new_name, now_ns)?;
@@ -253,7 +253,7 @@ impl<N: Nand> Fs<N> {
     fn exchange(&mut self, one: (Ino, &[u8], Ino), two: (Ino, &[u8], Ino), now_ns: i64) -> Result<()> {
         for ((dir, name, _), (old_dir, _, child)) in [(one, two), (two, one)] {
             let mut inode = self.inode(child)?;
-            let Spot::Taken(offset, ..) = self.find_name(dir, KeyKind::Entry, name)? else {
+            let Spot::Taken { offset, .. } = self.find_name(dir, KeyKind::Entry, name)? else {
                 return Err(Error::NotFound);
             };
             self.add_entry(dir, offset, child, inode.mode, name, now_ns)?;

@@ -12,8 +12,8 @@ use crate::format::place::Place;
 
 /// Where a name is, or where it could go.
 pub(crate) enum Spot {
-    /// Its offset, where its node stands, and the inode it leads to (0 for an attribute).
-    Taken(u64, Place, u64),
+    /// Its offset, where its node stands, and, of a directory's entry, the inode it leads to.
+    Taken { offset: u64, place: Place, child: Option<u64> },
     /// A free offset among those of its hash.
     Free(u64),
 }
@@ -26,13 +26,13 @@ impl<N: Nand> Fs<N> {
         let (mut from, to) = (key(ino, kind, first), key(ino, kind, first) + Key::from(COLLISION_SPAN));
         while let Some(entry) = self.index.next(&mut self.flash, from, to)? {
             let (same, child) = self.with_node(entry.place, |_, node| match node.body {
-                Body::Entry { name: found, child, .. } => Some((found == name, child)),
-                Body::Xattr { name: found, .. } => Some((found == name, 0)),
+                Body::Entry { name: found, child, .. } => Some((found == name, Some(child))),
+                Body::Xattr { name: found, .. } => Some((found == name, None)),
                 _ => None,
             })?;
             let offset = offset_of(entry.key);
             if same {
-                return Ok(Spot::Taken(offset, entry.place, child));
+                return Ok(Spot::Taken { offset, place: entry.place, child });
             }
             if offset == free {
                 free += 1;
@@ -48,8 +48,8 @@ impl<N: Nand> Fs<N> {
     /// The offset of an entry of a directory, and the inode it leads to.
     pub(crate) fn find_entry(&mut self, dir: u64, name: &[u8]) -> Result<Option<(u64, u64)>> {
         Ok(match self.find_name(dir, KeyKind::Entry, name)? {
+            Spot::Taken { offset, child, .. } => child.map(|child| (offset, child)),
             Spot::Free(_) => None,
-            Spot::Taken(offset, _, child) => Some((offset, child)),
         })
     }
 

@@ -24,7 +24,7 @@ impl<N: Nand> Fs<N> {
         self.inode(ino)?;
         match self.find_name(ino, KeyKind::Xattr, name)? {
             Spot::Free(_) => Err(Error::NoAttribute),
-            Spot::Taken(_, place, _) => self.with_node(place, |_, node| match node.body {
+            Spot::Taken { place, .. } => self.with_node(place, |_, node| match node.body {
                 Body::Xattr { value, .. } => Some(value.to_vec()),
                 _ => None,
             }),
@@ -46,9 +46,9 @@ impl<N: Nand> Fs<N> {
         let mut inode = self.inode(ino)?;
         self.need_bytes(attribute_bytes(name, value) as u64)?;
         let offset = match self.find_name(ino, KeyKind::Xattr, name)? {
-            Spot::Taken(..) if create => return Err(Error::Exists),
+            Spot::Taken { .. } if create => return Err(Error::Exists),
             Spot::Free(_) if replace => return Err(Error::NoAttribute),
-            Spot::Taken(offset, ..) | Spot::Free(offset) => offset,
+            Spot::Taken { offset, .. } | Spot::Free(offset) => offset,
         };
         self.push(ino, Body::Xattr { offset, name, value })?;
         inode.ctime_ns = now_ns;
@@ -88,7 +88,7 @@ impl<N: Nand> Fs<N> {
     pub fn removexattr(&mut self, ino: Ino, name: &[u8], now_ns: i64) -> Result<()> {
         self.begin_removal()?;
         let mut inode = self.inode(ino)?;
-        let Spot::Taken(offset, ..) = self.find_name(ino, KeyKind::Xattr, name)? else {
+        let Spot::Taken { offset, .. } = self.find_name(ino, KeyKind::Xattr, name)? else {
             return Err(Error::NoAttribute);
         };
         let seq = self.flash.next_seq;
