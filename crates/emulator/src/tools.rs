@@ -87,6 +87,13 @@ impl Chip {
         block < shape.blocks && page < shape.pages_per_block && self.table.state(block, page) == PageState::Erased
     }
 
+    /// Every page that is not [erased](Self::is_erased), as block and page.
+    pub fn written_pages(&self) -> Vec<(u32, u32)> {
+        let shape = &self.spec.geometry;
+        let all = (0..shape.blocks).flat_map(|block| (0..shape.pages_per_block).map(move |page| (block, page)));
+        all.filter(|&(block, page)| !self.is_erased(block, page)).collect()
+    }
+
     /// Ages a block as if it had been erased `erases` times more after use in `mode`.
     pub fn age_block(&mut self, block: u32, mode: CellMode, erases: u32) -> Result<(), NandError> {
         let Some(meta) = self.table.blocks.get_mut(block as usize) else {

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
-use common::is_one_line;
+use common::{is_one_line, need_root};
 use emulator::{Chip, Profile};
 use serde_json::Value;
 
@@ -270,9 +270,7 @@ fn a_folder_that_does_not_exist_is_named() {
 /// The system's own words are said once, if at all.
 #[test]
 fn who_may_not_open_an_image_is_told_who_may() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    need_root("becomes another user");
     let dir = tempfile::tempdir().unwrap();
     let image = image(dir.path());
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();

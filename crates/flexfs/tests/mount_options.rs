@@ -11,7 +11,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Dice, Mount, assert_clean, flexfs, image, info, is_one_line, mount_type, output, run, umount, wait_for};
+use common::{
+    Dice, Mount, assert_clean, flexfs, image, info, is_one_line, mount_type, need_root, output, run, umount, wait_for,
+};
 
 /// What the kernel's table says of a mount: its own options, and the device.
 fn shown(path: &Path) -> (Vec<String>, String) {
@@ -200,11 +202,10 @@ fn what_cannot_be_meant_is_refused_and_what_is_not_followed_is_told() {
         refused(&mut flexfs(order), 1, "flash.img: its chip is flexfs-mlc, not tlc-3d; leave out --profile");
     }
     refused(&mut flexfs(["mount", "-b", "--cache", "1000TiB"]), 2, "more than the memory of this machine");
-    if rustix::process::geteuid().is_root() {
-        for unsafe_option in ["dev", "suid"] {
-            let mut command = flexfs(["mount", "-b", "-o", unsafe_option]);
-            refused(command.uid(65534).gid(65534), 1, "for root alone");
-        }
+    need_root("becomes another user");
+    for unsafe_option in ["dev", "suid"] {
+        let mut command = flexfs(["mount", "-b", "-o", unsafe_option]);
+        refused(command.uid(65534).gid(65534), 1, "for root alone");
     }
     assert_eq!(mount_type(&path), None);
 

@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{
-    Dice, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, listing, mount_type, output, run,
-    umount, wait_for,
+    Dice, Disk, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, listing, mount_type,
+    need_root, output, run, umount, wait_for,
 };
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, XattrFlags};
 use rustix::io::Errno;
@@ -151,7 +151,7 @@ fn permissions_owners_and_times_stay_as_set_across_a_remount() {
 
 #[test]
 fn what_is_made_in_a_set_group_id_directory_gets_its_group() {
-    assert!(rustix::process::getuid().is_root(), "this test gives files away: run it as root");
+    need_root("gives files away");
     let dir = tempfile::tempdir().unwrap();
     let mount = Mount::new(&image(dir.path(), "64MiB"));
     let shared = mount.join("shared");
@@ -171,7 +171,7 @@ fn what_is_made_in_a_set_group_id_directory_gets_its_group() {
 
 #[test]
 fn special_files_keep_their_type_and_device_number() {
-    assert!(rustix::process::getuid().is_root(), "this test makes device nodes: run it as root");
+    need_root("makes device nodes");
     let dir = tempfile::tempdir().unwrap();
     let mount = Mount::new(&image(dir.path(), "64MiB"));
     let device = rustix::fs::makedev(259, 70_000);
@@ -509,7 +509,7 @@ fn a_corrupt_page_is_an_error_for_what_it_held_and_the_rest_is_read() {
 
 #[test]
 fn a_write_by_somebody_else_ends_set_user_id() {
-    assert!(rustix::process::getuid().is_root(), "this test becomes another user: run it as root");
+    need_root("becomes another user");
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let mount = Mount::new(&image(dir.path(), "64MiB"));
@@ -560,13 +560,9 @@ fn every_mode_and_compression_reads_what_another_wrote() {
 
 #[test]
 fn a_full_disk_under_the_image_is_an_error_and_the_server_stays_up() {
-    assert!(rustix::process::getuid().is_root(), "this test mounts a small tmpfs: run it as root");
     let dir = tempfile::tempdir().unwrap();
-    let disk = dir.path().join("disk");
-    fs::create_dir(&disk).unwrap();
-    let flags = rustix::mount::MountFlags::empty();
-    rustix::mount::mount("tmpfs", &disk, "tmpfs", flags, Some(c"size=8m")).unwrap();
-    let image = image(&disk, "64MiB");
+    let disk = Disk::new(dir.path(), "8m");
+    let image = image(&disk.0, "64MiB");
     let mut mount = Mount::on(&image, dir.path().join("mnt").as_path(), &["--create", "64MiB"]);
     fs::write(mount.join("small"), "before").unwrap();
     File::open(mount.join("small")).unwrap().sync_all().unwrap();
@@ -579,6 +575,4 @@ fn a_full_disk_under_the_image_is_an_error_and_the_server_stays_up() {
     assert_eq!(fs::read_to_string(mount.join("small")).unwrap(), "before");
     umount(&mount.path);
     mount.wait();
-    drop(mount);
-    umount(&disk);
 }

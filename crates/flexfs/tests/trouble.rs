@@ -4,32 +4,10 @@ mod common;
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Dice, Mount, assert_clean, flexfs, image, output, run, umount, wait_for};
-
-/// A small file system of its own, which can be full without harm.
-struct Disk(PathBuf);
-
-impl Disk {
-    fn new(dir: &Path, size: &str) -> Self {
-        let path = dir.join("disk");
-        fs::create_dir(&path).unwrap();
-        run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(&path));
-        Self(path)
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
-    }
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
+use common::{Dice, Disk, Mount, assert_clean, flexfs, image, output, run, umount, wait_for};
 
 /// Writes until it is told that there is no room under the image.
 fn fill(path: &Path) {
@@ -49,9 +27,6 @@ fn fill(path: &Path) {
 
 #[test]
 fn a_full_disk_under_the_image_is_told_once_and_costs_nothing_that_was_synced() {
-    if !is_root() {
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let disk = Disk::new(dir.path(), "8m");
     let image = image(&disk.0, "64MiB");
@@ -92,9 +67,6 @@ fn whoever_needs_a_mounted_image_is_told_where_it_is_mounted() {
 
 #[test]
 fn without_a_mount_a_full_disk_is_told_in_the_same_words() {
-    if !is_root() {
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let disk = Disk::new(dir.path(), "8m");
     let image = image(&disk.0, "64MiB");
@@ -108,9 +80,6 @@ fn without_a_mount_a_full_disk_is_told_in_the_same_words() {
 
 #[test]
 fn in_the_background_complaints_go_on_into_a_file() {
-    if !is_root() {
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let disk = Disk::new(dir.path(), "8m");
     let image = image(&disk.0, "64MiB");

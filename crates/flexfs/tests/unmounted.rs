@@ -10,7 +10,9 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symli
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Dice, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, output, run, wait_for};
+use common::{
+    Dice, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, need_root, output, run, wait_for,
+};
 use rustix::process::{Pid, Signal};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
@@ -492,9 +494,7 @@ fn what_is_corrupt_is_left_out_and_the_rest_is_got() {
 
 #[test]
 fn devices_and_owners_go_in_and_out_for_root() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    need_root("makes device nodes");
     let dir = tempfile::tempdir().unwrap();
     let image = image(dir.path(), "16MiB");
     let tree = path_of(&dir, "tree");

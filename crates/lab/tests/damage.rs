@@ -6,7 +6,6 @@ use emulator::{Chip, Corruption};
 use flexfs_core::{Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, RenameMode, Result, SetAttr, kind};
 use lab::content::{Fill, Texture};
 use lab::crash::Rig;
-use nand::Nand;
 
 const FILE: NewNode = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
 /// Pieces of the fragmented file: more of the index than is kept in memory.
@@ -32,18 +31,15 @@ fn for_each_page(mode: Mode, mut act: impl FnMut(&mut Damaged) -> Result<()>) ->
     unmounted.unwrap();
 
     let mut refused = 0;
-    for block in 0..chip.geometry().blocks {
-        let Some(cells) = chip.block_mode(block) else { continue };
-        for page in (0..chip.next_unit(block)).flat_map(|unit| chip.layout(cells).unit_pages(unit).to_vec()) {
-            let mut fs = Fs::mount(chip.snapshot(), rig.options.clone()).map_err(|(_, error)| error).unwrap();
-            fs.getattr(victim).unwrap();
-            fs.write(good, 0, b"precious", 2).unwrap();
-            fs.sync(2).unwrap();
-            fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
-            if let Err(error) = act(&mut Damaged { fs, victim, good }) {
-                assert_eq!(error.errno(), 5, "block {block}, page {page}: {error}");
-                refused += 1;
-            }
+    for (block, page) in chip.written_pages() {
+        let mut fs = Fs::mount(chip.snapshot(), rig.options.clone()).map_err(|(_, error)| error).unwrap();
+        fs.getattr(victim).unwrap();
+        fs.write(good, 0, b"precious", 2).unwrap();
+        fs.sync(2).unwrap();
+        fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+        if let Err(error) = act(&mut Damaged { fs, victim, good }) {
+            assert_eq!(error.errno(), 5, "block {block}, page {page}: {error}");
+            refused += 1;
         }
     }
     refused

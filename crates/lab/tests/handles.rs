@@ -1,9 +1,9 @@
 //! Open files: an inode without a name lives as long as somebody has it open, and no longer than the mount.
 
-use emulator::{Chip, Corruption};
+use emulator::Corruption;
 use flexfs_core::{Compression, Error, Fs, Ino, MountOptions, NewNode, ROOT_INO, kind};
 use lab::crash::Rig;
-use nand::{Cause, Nand};
+use nand::Nand;
 
 const CHUNKS: u64 = 8000;
 
@@ -49,9 +49,7 @@ fn a_file_without_a_name_that_cannot_be_removed_harms_no_other() {
     unmounted.unwrap();
 
     let (mut pages, mut refused, mut kept) = (0, 0, 0);
-    let geometry = chip.geometry().clone();
-    let all = (0..geometry.blocks).flat_map(|block| (0..geometry.pages_per_block).map(move |page| (block, page)));
-    for (block, page) in all.filter(|&at| is_programmed(chip.snapshot(), at)) {
+    for (block, page) in chip.written_pages() {
         pages += 1;
         let Ok(mut fs) = Fs::mount(chip.snapshot(), rig.options.clone()) else { panic!("it was unmounted") };
         fs.open(open).unwrap();
@@ -77,11 +75,6 @@ fn a_file_without_a_name_that_cannot_be_removed_harms_no_other() {
 fn is_uncounted(finding: &str) -> bool {
     let numbers: Vec<u64> = finding.split(' ').filter_map(|word| word.parse().ok()).collect();
     finding.contains("counted as live") && matches!(numbers[..], [counted, live] if live > counted)
-}
-
-fn is_programmed(mut chip: Chip, (block, page): (u32, u32)) -> bool {
-    let mut data = [0; 4096];
-    chip.read(block, page, 0, &mut data, &mut [], Cause::Host).is_err() || data != [0xff; 4096]
 }
 
 /// Whether the file holds the bytes, and not what it held before.

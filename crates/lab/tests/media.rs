@@ -95,18 +95,6 @@ fn mount(chip: Chip, rig: &Rig) -> Result<Fs<Chip>, Error> {
     Fs::mount(chip, rig.options.clone()).map_err(|(_, error)| error)
 }
 
-/// Every page that holds something.
-fn programmed_pages(chip: &Chip) -> Vec<(u32, u32)> {
-    let mut pages = Vec::new();
-    for block in 0..chip.geometry().blocks {
-        let Some(cells) = chip.block_mode(block) else { continue };
-        for unit in 0..chip.next_unit(block) {
-            pages.extend(chip.layout(cells).unit_pages(unit).iter().map(|&page| (block, page)));
-        }
-    }
-    pages
-}
-
 /// Damages each programmed page in turn, each on a copy of its own, and counts what was lost by it.
 fn damage_each_page(mode: Mode, corruption: Corruption) -> Vec<Readable> {
     let (rig, chip) = filled_chip(mode);
@@ -116,7 +104,7 @@ fn damage_each_page(mode: Mode, corruption: Corruption) -> Vec<Readable> {
         let mut fs = mount(copy, &rig).unwrap_or_else(|e| panic!("block {block} page {page}: mount: {e}"));
         read_all(&mut fs)
     };
-    programmed_pages(&chip).into_iter().map(damage).collect()
+    chip.written_pages().into_iter().map(damage).collect()
 }
 
 #[test]
@@ -143,13 +131,8 @@ fn a_damaged_page_gives_eio_for_what_it_held_and_wrong_bytes_never() {
 fn damage_under_a_mounted_volume_is_told_and_counted() {
     let (rig, chip) = filled_chip(Mode::Baseline);
     let mut fs = mount(chip, &rig).unwrap();
-    let blocks = fs.chip().geometry().blocks;
-    for block in 0..blocks {
-        for page in 0..fs.chip().geometry().pages_per_block {
-            if !fs.chip().is_erased(block, page) {
-                fs.chip_mut().corrupt_page(block, page, Corruption::FlipBits(1)).unwrap();
-            }
-        }
+    for (block, page) in fs.chip().written_pages() {
+        fs.chip_mut().corrupt_page(block, page, Corruption::FlipBits(1)).unwrap();
     }
     let readable = read_all(&mut fs);
     assert!(readable.lost_chunks + readable.lost_files > 0, "{readable:?}");
@@ -171,7 +154,7 @@ fn what_damage_keeps_from_being_cut_is_left_as_it_was() {
         &|fs, ino| fs.setattr(ino, SetAttr { size: Some(PART.0), ..SetAttr::default() }, 2).map(drop),
     ];
     let mut refused = [0; 3];
-    for (block, page) in programmed_pages(&chip) {
+    for (block, page) in chip.written_pages() {
         for (cut, refused) in cuts.iter().zip(&mut refused) {
             let mut fs = mount(chip.snapshot(), &rig).unwrap();
             let ino = fs.lookup(ROOT_INO, b"file3").unwrap().ino;
@@ -198,7 +181,7 @@ fn a_copy_that_meets_damage_tells_how_far_it_came() {
     let (chip, unmounted) = fs.unmount(1);
     unmounted.unwrap();
     let mut in_part = 0;
-    for (block, page) in programmed_pages(&chip) {
+    for (block, page) in chip.written_pages() {
         let mut fs = mount(chip.snapshot(), &rig).unwrap();
         fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
         let mut copied = 0;

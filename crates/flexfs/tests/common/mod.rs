@@ -280,3 +280,27 @@ pub fn is_one_line(bytes: &[u8]) -> bool {
     let text = std::ffi::OsStr::from_bytes(bytes).to_string_lossy();
     text.ends_with('\n') && text.trim_end().lines().count() == 1
 }
+
+/// Tests that need root fail without: a skip would pass unseen. `does` says what for.
+pub fn need_root(does: &str) {
+    assert!(rustix::process::geteuid().is_root(), "this test {does}: run it as root");
+}
+
+/// A small file system of its own, which can be full without harm.
+pub struct Disk(pub PathBuf);
+
+impl Disk {
+    pub fn new(dir: &Path, size: &str) -> Self {
+        need_root("mounts a small tmpfs");
+        let path = dir.join("disk");
+        std::fs::create_dir(&path).unwrap();
+        run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(&path));
+        Self(path)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
