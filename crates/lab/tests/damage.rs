@@ -11,6 +11,8 @@ const FILE: NewNode = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 
 /// Pieces of the fragmented file: more of the index than is kept in memory.
 const PIECES: u64 = 700;
 const STEP_BYTES: u64 = 8192;
+/// Small files made after it.
+const OTHERS: u64 = 200;
 
 /// A volume with a damaged page, and in it the fragmented file and a small one.
 struct Damaged {
@@ -27,6 +29,11 @@ fn for_each_page(mode: Mode, mut act: impl FnMut(&mut Damaged) -> Result<()>) ->
     let [victim, good] = [&b"victim"[..], b"good"].map(|name| fs.create(ROOT_INO, name, FILE, 1).unwrap().ino);
     let piece = Fill { seed: 1, start: 0, texture: Texture::Noise }.bytes(4096);
     (0..PIECES).for_each(|number| assert_eq!(fs.write(victim, number * STEP_BYTES, &piece, 1).unwrap(), piece.len()));
+    // Between the fragmented file's last pieces and the inodes to come: no page of the index holds both.
+    for number in 0..OTHERS {
+        let other = fs.create(ROOT_INO, format!("other{number}").as_bytes(), FILE, 1).unwrap().ino;
+        fs.write(other, 0, b"something", 1).unwrap();
+    }
     let (chip, unmounted) = fs.unmount(1);
     unmounted.unwrap();
 
@@ -34,8 +41,6 @@ fn for_each_page(mode: Mode, mut act: impl FnMut(&mut Damaged) -> Result<()>) ->
     for (block, page) in chip.written_pages() {
         let mut fs = Fs::mount(chip.snapshot(), rig.options.clone()).map_err(|(_, error)| error).unwrap();
         fs.getattr(victim).unwrap();
-        fs.write(good, 0, b"precious", 2).unwrap();
-        fs.sync(2).unwrap();
         fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
         if let Err(error) = act(&mut Damaged { fs, victim, good }) {
             assert_eq!(error.errno(), 5, "block {block}, page {page}: {error}");
@@ -86,12 +91,12 @@ fn what_a_damaged_file_takes_in_keeps_nobody_from_syncing() {
     for mode in [Mode::Baseline, Mode::NativeOnly] {
         let refused = for_each_page(mode, |damaged| {
             let appended = damaged.fs.write(damaged.victim, PIECES * STEP_BYTES, b"tail", 3);
-            damaged.fs.sync(4)?;
-            damaged.fs.write(damaged.good, 4096, b"more", 5)?;
-            damaged.fs.sync(6)?;
-            appended.map(drop)
+            damaged.fs.sync(4).unwrap();
+            let other = damaged.fs.write(damaged.good, 4096, b"more", 5);
+            damaged.fs.sync(6).unwrap();
+            appended.and(other).map(drop)
         });
-        assert!(refused <= 1, "{refused}");
+        assert!(refused <= 2, "{refused}: only the other file's inode and its place in the index may be in the way");
     }
 }
 
