@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         Command::Mkdir(args) => cmd::mkdir::run(args),
         Command::Rm(args) => cmd::rm::run(args),
         Command::Bench(args) => cmd::bench::run(args),
+        Command::Torture(args) => cmd::torture::run(args),
         Command::Completions(args) => cmd::completions::run(args),
         Command::Man(args) => cmd::man::run(args),
     };

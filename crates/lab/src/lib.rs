@@ -7,3 +7,4 @@ pub mod content;
 pub mod crash;
 pub mod model;
 pub mod ops;
+pub mod torture;

@@ -181,6 +181,29 @@ fn anchor_blocks_that_fail_at_the_first_change_after_a_mount_are_replaced() {
     }
 }
 
+/// The block that took the place of a bad one is erased and written to while the newest anchor still says that the volume
+/// is at rest and the block erased. A cut there left a torn page, and the next mount programmed the page once more.
+#[test]
+fn a_cut_while_an_anchor_block_is_replaced_leaves_no_block_that_looks_erased() {
+    let rig = sized(64, 16, Mode::Baseline);
+    let chip = filled(rig.chip(3).unwrap(), &rig);
+    for cut in 0..8 {
+        let mut hurt = chip.snapshot();
+        hurt.fail_erase_at(0);
+        hurt.set_faults(FaultConfig::power_cuts(cut));
+        hurt.cut_power_at(cut);
+        let mut fs = mount(hurt, &rig);
+        let attr = fs.lookup(ROOT_INO, b"file").unwrap();
+        let _cut_short = fs.write(attr.ino, 0, &[9; CHUNK_BYTES], 0).and_then(|_| fs.sync(0));
+        let mut hurt = fs.into_chip();
+        hurt.cancel_cut();
+        hurt.power_on();
+        let mut fs = mount(hurt, &rig);
+        overwrite(&mut fs, &mut Supply::new(cut), cut, 40);
+        assert_eq!(fs.check().unwrap().findings, Vec::<String>::new(), "cut {cut}");
+    }
+}
+
 /// As above on a full volume, of which copies are taken in every state that random overwrites leave it in: often none of
 /// the first sixteen blocks is free, and anchors go on in the block they are in until one has been emptied.
 #[test]

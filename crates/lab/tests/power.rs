@@ -1,56 +1,37 @@
-//! The power goes off in every program and every erase of a busy workload on a nearly full chip, with torn pages, lost
-//! paired pages and garbage left by erases, and again in the recovery: G1 and G2 hold at each.
+//! The power goes off in every program and every erase of busy workloads on nearly full chips, with torn pages, lost
+//! paired pages and garbage left by erases, and again in the recoveries: G1 and G2 hold at each.
 
-use flexfs_core::{Compression, Mode, MountOptions};
-use lab::crash::{Plan, Rig, Verdict, exhaust};
+use lab::torture::{Campaign, Findings, Setup, mixes, processes, sequences};
 
-const OPERATIONS: usize = 500;
+/// One of so many sequences is run here; `flexfs torture --exhaustive` runs them all.
+const SEQUENCES_EACH: usize = 40;
 
-fn plan(profile: &str, blocks: u32, pages: u32, mode: Mode, seed: u64) -> Plan {
-    let compression = Compression::None;
-    let options = MountOptions { mode, compression, cache_bytes: 256 << 10, ..MountOptions::default() };
-    let rig = Rig::small(profile, blocks, pages, options).unwrap();
-    Plan { rig, seed, operations: OPERATIONS, full_percent: 85, threads: 2 }
-}
-
-fn run(plan: &Plan) -> Verdict {
-    let verdict = exhaust(plan).unwrap();
-    println!(
-        "{} operations: {} cuts, {} between operations, {} again in recovery (of at most {} operations); {} pages \
-         migrated, {} collected; {} violations",
-        plan.operations,
-        verdict.cuts,
-        verdict.idle_cuts,
-        verdict.double_cuts,
-        verdict.longest_recovery,
-        verdict.migration_programs,
-        verdict.gc_programs,
-        verdict.violations.len()
-    );
-    for (count, first) in verdict.kinds() {
-        println!("{count} like: {first}");
+fn run(cases: Vec<lab::torture::Case>) -> Findings {
+    let report = Campaign { cases, threads: 2 }.run(&|_, _, _| {}).unwrap();
+    println!("{:?}", report.findings);
+    for (count, case, violation) in &report.told {
+        println!("{count} like: {violation}\n  {}", case.command(violation));
     }
-    assert!(verdict.violations.is_empty(), "{} violations", verdict.violations.len());
-    assert!(verdict.cuts > OPERATIONS && verdict.idle_cuts == plan.operations, "{verdict:?}");
-    assert!(verdict.double_cuts > 0, "no recovery wrote anything");
-    verdict
+    assert_eq!(report.violations, 0);
+    report.findings
 }
 
 #[test]
-fn a_cut_at_every_flash_operation_of_a_migrating_volume_loses_nothing_synced() {
-    let verdict = run(&plan("flexfs-mlc", 64, 16, Mode::Baseline, 1));
-    assert!(verdict.migration_programs > 0 && verdict.gc_programs > 0, "{verdict:?}");
+fn a_cut_at_every_flash_operation_of_busy_volumes_loses_nothing_synced() {
+    let mixes = Setup::all().iter().flat_map(|setup| mixes(setup, 0..6, 60)).collect();
+    let findings = run(mixes);
+    assert!(findings.migrated > 0 && findings.collected > 0 && findings.failures > 0, "{findings:?}");
+    assert!(findings.double_cuts > 0 && findings.triple_cuts > 0, "no recovery wrote anything: {findings:?}");
 }
 
 #[test]
-fn a_cut_at_every_flash_operation_of_a_native_volume_loses_nothing_synced() {
-    let verdict = run(&plan("flexfs-mlc", 64, 16, Mode::NativeOnly, 2));
-    assert!(verdict.gc_programs > 0, "{verdict:?}");
+fn a_cut_at_every_flash_operation_of_each_internal_process_loses_nothing_synced() {
+    run(processes().unwrap().into_iter().map(|(_, case)| case).collect());
 }
 
 #[test]
-fn a_cut_at_every_flash_operation_of_a_one_shot_tlc_volume_loses_nothing_synced() {
-    // One program takes twelve slots here, so there are fewer of them than operations.
-    let plan = plan("tlc-3d", 42, 24, Mode::Baseline, 3);
-    run(&Plan { operations: 2 * OPERATIONS, ..plan });
+fn a_cut_anywhere_in_sequences_of_one_and_two_operations_leaves_a_state_between_them() {
+    let all = Setup::all().iter().flat_map(|setup| sequences(setup).unwrap());
+    let findings = run(all.step_by(SEQUENCES_EACH).collect());
+    assert!(findings.cuts > 5_000, "{findings:?}");
 }

@@ -115,6 +115,15 @@ impl<N: Nand> Flash<N> {
         self.rewrite_anchor()
     }
 
+    /// Writes the newest anchor to the other block, if it stands in this one.
+    pub fn leave_anchor_block(&mut self, block: u32) -> Result<()> {
+        if self.anchors.pair.get(self.anchors.current) == Some(&block) {
+            self.anchors.unit = self.shape.slc.units;
+            self.rewrite_anchor()?;
+        }
+        Ok(())
+    }
+
     /// Before the first program or erase of a mount, makes sure the newest anchor is stable and not clean.
     pub fn own_anchor(&mut self) -> Result<()> {
         if self.anchors.own { Ok(()) } else { self.rewrite_anchor() }

@@ -353,9 +353,10 @@ impl<N: Nand> Flash<N> {
 
     /// Makes `block` the one a head writes to.
     fn open(&mut self, id: HeadId, block: u32) {
-        let era = self.era;
+        let (era, now_ns) = (self.era, self.now_ns);
         if let Some(mut found) = self.blocks.get_mut(block) {
             found.open = true;
+            found.opened_ns = now_ns;
             found.era = era;
             found.entry.erased = false;
             found.entry.native = id == HeadId::Native;
@@ -406,6 +407,14 @@ impl<N: Nand> Flash<N> {
     fn abandon_block(&mut self, id: HeadId) {
         if let Some(block) = self.head(id).block {
             self.fail_block(block);
+        }
+        self.leave_block(id);
+    }
+
+    /// Leaves a block to go on in another; what was gathered is forgotten.
+    pub fn leave_block(&mut self, id: HeadId) {
+        if let Some(mut found) = self.head(id).block.and_then(|block| self.blocks.get_mut(block)) {
+            found.open = false;
         }
         let head = self.head_mut(id);
         head.block = None;

@@ -29,6 +29,10 @@ pub struct Block {
     pub copy_no: u64,
     /// Something live in it cannot be read: it is never emptied.
     pub stuck: bool,
+    /// Reading it takes much of what the ECC can do: it is to be written anew elsewhere.
+    pub fading: bool,
+    /// When this mount opened it, ns; 0 if an earlier one did.
+    pub opened_ns: i64,
     /// Known to be reusable, which only a change of the block can end.
     ready: bool,
 }
@@ -88,6 +92,7 @@ impl Class {
 struct Books {
     free: u32,
     failing: u32,
+    fading: u32,
     emptied: BTreeSet<u32>,
 }
 
@@ -121,6 +126,7 @@ pub struct Edit<'a> {
     books: &'a mut Books,
     number: u32,
     before: Class,
+    faded: bool,
 }
 
 impl Deref for Edit<'_> {
@@ -139,6 +145,7 @@ impl DerefMut for Edit<'_> {
 
 impl Drop for Edit<'_> {
     fn drop(&mut self) {
+        self.books.fading = (self.books.fading + u32::from(self.block.fading)).saturating_sub(u32::from(self.faded));
         let after = Class::of(self.block);
         if after != self.before {
             self.books.strike(self.number, self.before);
@@ -171,6 +178,7 @@ impl BlockTable {
         self.books = Books::default();
         for (number, block) in (0..).zip(&self.blocks) {
             self.books.enter(number, Class::of(block));
+            self.books.fading += u32::from(block.fading);
         }
         let log = self.blocks.iter().filter(|block| block.entry.used_as == Use::Log);
         self.live_bytes = log.map(|block| u64::from(block.entry.live_bytes)).sum();
@@ -190,9 +198,9 @@ impl BlockTable {
     /// A block, to change it.
     pub fn get_mut(&mut self, number: u32) -> Option<Edit<'_>> {
         let block = self.blocks.get_mut(number as usize)?;
-        let before = Class::of(block);
+        let (before, faded) = (Class::of(block), block.fading);
         block.ready = false;
-        Some(Edit { block, books: &mut self.books, number, before })
+        Some(Edit { block, books: &mut self.books, number, before, faded })
     }
 
     /// Notes which blocks are reusable, now that a checkpoint has made more so.
@@ -261,14 +269,29 @@ impl BlockTable {
         self.books.failing
     }
 
-    /// The reusable block to take next: not failing, least erased, erased ones first, those that anchors may need last.
+    /// Blocks that are to be written anew elsewhere.
+    pub fn fading_count(&self) -> u32 {
+        self.books.fading
+    }
+
+    /// What a block holds is being written anew.
+    pub fn forget_fading(&mut self, number: u32) {
+        if let Some(mut block) = self.get_mut(number) {
+            block.fading = false;
+        }
+    }
+
+    /// The reusable block to take next: not failing, least erased, erased ones first. The last one that anchors may stand
+    /// in is kept for them, unless there is no other.
     pub fn pick(&self, horizon: Horizon) -> Option<u32> {
-        let candidates = self.iter().filter(|&(number, block)| !block.entry.failing && self.reusable(number, horizon));
+        let candidates = || self.iter().filter(|&(number, block)| !block.entry.failing && self.reusable(number, horizon));
+        let for_anchors = candidates().take_while(|&(number, _)| number < ANCHOR_BLOCKS).count();
         let key = |number: u32, block: &Block| {
+            let kept = for_anchors == 1 && number < ANCHOR_BLOCKS;
             let erases = block.entry.erases + u32::from(!block.entry.erased);
-            (erases, !block.entry.erased, number < ANCHOR_BLOCKS)
+            (kept, erases, !block.entry.erased, number < ANCHOR_BLOCKS)
         };
-        candidates.min_by_key(|&(number, block)| key(number, block)).map(|(number, _)| number)
+        candidates().min_by_key(|&(number, block)| key(number, block)).map(|(number, _)| number)
     }
 }
 
@@ -304,6 +327,7 @@ mod tests {
                     block.entry.used_as = uses[(dice(&mut state) % 5) as usize];
                     block.entry.failing = dice(&mut state).is_multiple_of(8);
                     block.open = dice(&mut state).is_multiple_of(4);
+                    block.fading = dice(&mut state).is_multiple_of(3);
                     (block.era, block.kill_seq, block.copy_no) = (horizon.era, step, step);
                 }
             }
@@ -312,6 +336,7 @@ mod tests {
             assert_eq!(table.reusable_count(horizon), slow, "step {step}");
             let failing = table.iter().filter(|(_, block)| Class::of(block) == Class::Failing).count() as u32;
             assert_eq!(table.failing_count(), failing, "step {step}");
+            assert_eq!(table.fading_count(), table.iter().filter(|(_, block)| block.fading).count() as u32, "step {step}");
             most_ready = most_ready.max(table.iter().filter(|(_, block)| block.ready).count());
         }
         assert!(most_ready > 3, "blocks that became ready: {most_ready}");

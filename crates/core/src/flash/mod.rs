@@ -85,6 +85,8 @@ pub struct Flash<N: Nand> {
     /// Bytes programmed in the volume's life, by cause.
     pub written_bytes: [u64; Cause::ALL.len()],
     pub corrupt_reads: u64,
+    /// The time of the last operation.
+    pub now_ns: i64,
     failures: Vec<Failure>,
 }
 
@@ -115,6 +117,7 @@ impl<N: Nand> Flash<N> {
             opened: 0,
             written_bytes: [0; Cause::ALL.len()],
             corrupt_reads: 0,
+            now_ns: 0,
             failures: Vec::new(),
         }
     }

@@ -5,14 +5,18 @@
 use alloc::sync::Arc;
 use alloc::vec;
 
-use nand::{Cause, CellMode, Nand, NandError};
+use nand::{Cause, CellMode, Nand, NandError, ReadInfo};
 
 use super::Flash;
 use super::head::HeadId;
 use crate::error::{Error, Result};
 use crate::format::place::Slot;
 use crate::format::summary::{self, Summary};
+use crate::format::table::Use;
 use crate::format::tag::{self, Kind, TAG_BYTES, Tag};
+
+/// What was written less than this ago has had no time to age.
+const SOON_NS: i64 = 60 * 60 * 1_000_000_000;
 
 /// What a bare chunk that was read must prove to be.
 #[derive(Clone, Copy, Debug)]
@@ -79,11 +83,27 @@ impl<N: Nand> Flash<N> {
         let mut spare = [0; TAG_BYTES * 32];
         let spare = spare.get_mut(..spot.tag_at + TAG_BYTES).ok_or(corrupt.clone())?;
         match self.nand.read(spot.block, spot.page, spot.column, data, spare, cause) {
-            Ok(_) => {}
+            Ok(info) => self.note_errors(spot.block, info),
             Err(NandError::Uncorrectable { .. } | NandError::OutOfRange { .. }) => return Err(corrupt),
             Err(error) => return Err(error.into()),
         }
         spare.get(spot.tag_at..).and_then(|tag| tag.try_into().ok()).ok_or(corrupt)
+    }
+
+    /// Notes a block of which reading took much of what the ECC can do. If that is so soon after it was written, the block
+    /// is weak and not the data old: it is to be retired.
+    pub fn note_errors(&mut self, block: u32, info: ReadInfo) {
+        let strained = 2 * info.corrected_bits >= info.correctable_bits && info.corrected_bits > 0;
+        if !strained || self.blocks.get(block).fading {
+            return;
+        }
+        let fresh = self.now_ns.saturating_sub(self.blocks.get(block).opened_ns) < SOON_NS;
+        let nearly_lost = 4 * info.corrected_bits >= 3 * info.correctable_bits;
+        let Some(mut found) = self.blocks.get_mut(block) else { return };
+        match fresh {
+            true => found.entry.failing |= nearly_lost && !found.open && found.entry.used_as == Use::Log,
+            false => found.fading = true,
+        }
     }
 
     /// The bytes and tag of a slot that is gathered but not yet programmed.

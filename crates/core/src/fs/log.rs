@@ -171,6 +171,7 @@ impl<N: Nand> Fs<N> {
 
     /// Ends an operation: writes out what has grown too large to wait.
     pub(crate) fn end_operation(&mut self, now_ns: i64) -> Result<()> {
+        self.flash.now_ns = now_ns;
         if self.log.is_empty() && self.flash.ended_seq == self.flash.next_seq {
             self.log.since_ns = None;
             return Ok(());

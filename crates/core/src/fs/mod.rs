@@ -12,6 +12,7 @@ mod make;
 pub mod names;
 pub mod report;
 mod reserve;
+mod scrub;
 pub mod space;
 pub mod types;
 pub mod xattr;
@@ -23,6 +24,7 @@ use nand::{Cause, Nand};
 
 use self::inodes::Inodes;
 use self::log::Log;
+use self::scrub::Scrub;
 use self::types::*;
 use crate::error::{Error, Result};
 use crate::flash::Flash;
@@ -69,6 +71,9 @@ pub struct Fs<N: Nand> {
     pub(crate) collections: u64,
     /// Blocks for the index that were free when room was made last, if no checkpoint has come since.
     pub(crate) index_reserve: u32,
+    /// Why this mount was made read-only, though it was to be for writing.
+    pub(crate) ended: Option<Ended>,
+    pub(crate) scrub: Scrub,
 }
 
 impl<N: Nand> Fs<N> {
@@ -104,8 +109,14 @@ impl<N: Nand> Fs<N> {
 
     fn begin(&mut self, gives_back: bool) -> Result<()> {
         self.writable()?;
-        let ready = self.flash.own_anchor().and_then(|()| self.make_room(gives_back));
-        self.noted(ready)
+        match self.flash.own_anchor().and_then(|()| self.make_room(gives_back)) {
+            Err(Error::NoSpace) if gives_back => {
+                // Not even for that there is room: so many blocks went bad that this is the end.
+                self.flash.fail(&Error::NoSpace);
+                Err(Error::ReadOnly)
+            }
+            ready => self.noted(ready),
+        }
     }
 
     /// Remembers that the chip failed.

@@ -3,12 +3,29 @@
 use nand::Nand;
 
 use super::Fs;
-use super::types::{BlockCounts, Info};
-use crate::error::Result;
+use super::types::{BlockCounts, Ended, Info};
+use crate::error::{Error, Result};
 use crate::format::anchor::VERSION;
 use crate::format::table::Use;
 
 impl<N: Nand> Fs<N> {
+    /// Why nothing can be written, unless the mount was asked to be read-only.
+    fn ended(&self) -> Option<Ended> {
+        let broken = self.flash.broken.as_ref().map(|error| match error {
+            Error::Nand(_) => Ended::Chip,
+            Error::Corrupt { .. } => Ended::Damaged,
+            _ => Ended::NoBlocks,
+        });
+        self.ended.or(broken)
+    }
+
+    /// Blocks by which what is stored, with the reserve, is less than the chip holds.
+    fn spare_blocks(&self) -> u32 {
+        let free_bytes = self.capacity_bytes().saturating_sub(self.used_bytes());
+        let block_bytes = self.flash.shape.geometry.block_bytes().max(1);
+        u32::try_from(free_bytes / block_bytes).unwrap_or(u32::MAX)
+    }
+
     /// The volume's figures.
     pub fn info(&mut self) -> Result<Info> {
         let mut blocks = BlockCounts::default();
@@ -50,6 +67,9 @@ impl<N: Nand> Fs<N> {
             written_bytes: self.flash.written_bytes,
             reserved_bytes: self.index.reserved_chunks.saturating_mul(self.chunk_bytes()),
             failing_blocks: self.flash.blocks.failing_count(),
+            fading_blocks: self.flash.blocks.fading_count(),
+            spare_blocks: self.spare_blocks(),
+            ended: self.ended(),
             corrupt_reads: self.flash.corrupt_reads,
             collections: self.collections,
         })

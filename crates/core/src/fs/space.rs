@@ -255,6 +255,7 @@ impl<N: Nand> Fs<N> {
 
     fn background_step(&mut self, now_ns: i64) -> Result<Option<i64>> {
         let soon = Ok(Some(now_ns.saturating_add(STEP_NS)));
+        self.flash.now_ns = now_ns;
         if let Some(since_ns) = self.log.since_ns {
             let due_ns = since_ns.saturating_add(self.options.commit_ns);
             if now_ns < due_ns {
@@ -271,6 +272,9 @@ impl<N: Nand> Fs<N> {
         }
         if self.collector.is_some() {
             self.collect_step()?;
+            return soon;
+        }
+        if self.scrub_step(now_ns)? || self.renew_step()? {
             return soon;
         }
         if !self.flash.anchors.own {

@@ -159,6 +159,18 @@ impl Default for MountOptions {
     }
 }
 
+/// Why nothing can be written any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// Too few good blocks are left.
+    NoBlocks,
+    /// Something that would have to be written anew cannot be read.
+    Damaged,
+    /// The chip failed.
+    Chip,
+}
+
 /// What `statfs` tells, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatFs {
@@ -195,6 +207,12 @@ pub struct Info {
     pub reserved_bytes: u64,
     /// Blocks that failed a program and wait to be emptied.
     pub failing_blocks: u32,
+    /// Blocks whose bit errors come near to what can be corrected: they wait to be written anew.
+    pub fading_blocks: u32,
+    /// More blocks that may go bad before nothing can be written any more, what is stored staying as it is.
+    pub spare_blocks: u32,
+    /// Why nothing can be written in this mount, unless it was asked to be read-only.
+    pub ended: Option<Ended>,
     /// Reads whose checksum failed or that the chip could not correct, since mount.
     pub corrupt_reads: u64,
     /// The times forced migration or collection ran since mount.

@@ -325,12 +325,18 @@ impl<N: Nand> Fs<N> {
             .collect();
         let total: u32 = meta.iter().map(|&(live, _)| live).sum();
         let spare = u32::from(self.flash.free_blocks() >= FREE_SOFT);
+        let fading = self.flash.blocks.iter().filter(|(_, block)| block.fading && block.entry.used_as == Use::Meta);
+        let fading: Vec<u32> = fading.filter(|(_, block)| !block.open).map(|(number, _)| number).collect();
         let excess = (meta.len() as u32).saturating_sub(total.div_ceil(per_block) + spare);
         let mut touch = BTreeSet::new();
         let mut meta = meta;
         meta.sort_unstable();
         for &(_, victim) in meta.iter().filter(|&&(live, _)| live <= per_block / 2).take(excess.min(4) as usize) {
             self.touch_block(victim, &mut touch)?;
+        }
+        for block in fading {
+            self.touch_block(block, &mut touch)?;
+            self.flash.blocks.forget_fading(block);
         }
         Ok(touch)
     }

@@ -110,6 +110,8 @@ impl<N: Nand> Fs<N> {
             options,
             collections: 0,
             index_reserve: 0,
+            ended: None,
+            scrub: Default::default(),
         }
     }
 }

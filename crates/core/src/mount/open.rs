@@ -12,13 +12,13 @@ use crate::flash::Flash;
 use crate::flash::head::HeadId;
 use crate::flash::newest::{self, Found};
 use crate::flash::shape::Shape;
-use crate::format::anchor::Anchor;
+use crate::format::anchor::{ANCHOR_BLOCKS, Anchor};
 use crate::format::inode::Inode;
 use crate::format::key::{KEY_END, Key, KeyKind, key, offset_of};
 use crate::format::place::NO_SLOT;
 use crate::format::table::{BLOCK_BYTES, BlockEntry, Use};
 use crate::format::tag::{Kind, wide};
-use crate::fs::types::{MountOptions, ROOT_INO, kind};
+use crate::fs::types::{Ended, MountOptions, ROOT_INO, kind};
 use crate::fs::{Fs, Volume};
 use crate::index::Index;
 use crate::index::tree::Tree;
@@ -50,7 +50,8 @@ impl<N: Nand> Fs<N> {
         let entries = alloc::vec![BlockEntry::default(); blocks as usize];
         let tables = Tables::empty(blocks, shape.slot_bytes);
         let cache_slots = options.cache_bytes / 2 / shape.slot_bytes;
-        let flash = Flash::new(nand, shape, volume_seed(&anchor.volume_id), entries, cache_slots);
+        let mut flash = Flash::new(nand, shape, volume_seed(&anchor.volume_id), entries, cache_slots);
+        flash.now_ns = options.now_ns;
         let volume = Volume {
             id: anchor.volume_id,
             label: anchor.label.clone(),
@@ -86,7 +87,7 @@ impl<N: Nand> Fs<N> {
         if anchor.clean {
             self.reopen_heads(anchor);
         } else {
-            self.recover(anchor)?;
+            self.replay(anchor)?;
         }
         self.flash.hold_head_blocks();
         self.flash.naming = true;
@@ -121,6 +122,8 @@ impl<N: Nand> Fs<N> {
         for &(block, entry) in &anchor.changes {
             *encoded.get_mut(block as usize).ok_or(Error::Corrupt { what: "block number", slot: 0 })? = entry;
         }
+        // Where a block of the pair has gone bad, another may have been written to in its place, and the power have failed.
+        let replaced = anchor.pair.iter().any(|&block| self.flash.nand.is_bad(block));
         let mut entries = alloc::vec::Vec::with_capacity(encoded.len());
         let block_bytes = self.flash.shape.stride * slot_bytes as u64;
         for (block, bits) in (0u32..).zip(encoded) {
@@ -139,7 +142,7 @@ impl<N: Nand> Fs<N> {
                     _ => entry.failing = true,
                 }
             }
-            entry.erased &= anchor.clean;
+            entry.erased &= anchor.clean && !(replaced && block < ANCHOR_BLOCKS);
             entries.push(entry);
         }
         self.flash.blocks = crate::flash::blocks::BlockTable::new(entries);
@@ -164,9 +167,9 @@ impl<N: Nand> Fs<N> {
         }
     }
 
-    /// Replays the log and, unless the mount is read-only, makes the outcome a checkpoint. Heads go on in the blocks
-    /// they stood in, so that recovery on a full chip needs no fresh ones.
-    fn recover(&mut self, anchor: &Anchor) -> Result<()> {
+    /// Replays the log and, unless the mount is read-only, makes the outcome a checkpoint. A chip on which that cannot be
+    /// done any more can still be read.
+    fn replay(&mut self, anchor: &Anchor) -> Result<()> {
         let scan = Scan::new(&mut self.flash, anchor)?;
         let last_seq = scan.last_seq.max(anchor.seq);
         let dropped = self.apply(&scan)?;
@@ -177,6 +180,17 @@ impl<N: Nand> Fs<N> {
         if self.options.read_only {
             return Ok(());
         }
+        match self.recover(anchor, &scan) {
+            Err(Error::NoSpace) => self.only_read(Ended::NoBlocks),
+            Err(Error::Corrupt { .. }) => self.only_read(Ended::Damaged),
+            outcome => outcome?,
+        }
+        Ok(())
+    }
+
+    /// Makes the outcome of replay a checkpoint. Heads go on in the blocks they stood in, so that recovery on a full chip
+    /// needs no fresh ones.
+    fn recover(&mut self, anchor: &Anchor, scan: &Scan) -> Result<()> {
         // What this recovery writes counts only with its checkpoint.
         self.flash.holding = true;
         self.flash.count_recovery()?;
@@ -201,9 +215,15 @@ impl<N: Nand> Fs<N> {
         Ok(())
     }
 
+    /// Nothing is written in this mount, because of this.
+    fn only_read(&mut self, ended: Ended) {
+        self.options.read_only = true;
+        self.ended = Some(ended);
+    }
+
     /// The root's own node cannot be read: what is below it can, but nothing more is written.
     fn stand_in_for_root(&mut self, anchor: &Anchor) {
-        self.options.read_only = true;
+        self.only_read(Ended::Damaged);
         let time_ns = anchor.created_ns;
         let root = Inode {
             mode: kind::DIR | 0o755,
@@ -229,8 +249,8 @@ impl<N: Nand> Fs<N> {
         let (mut from, to): (Key, Key) = (key(0, KeyKind::Orphan, 0), key(1, KeyKind::Inode, 0).min(KEY_END));
         while let Some(entry) = self.index.next(&mut self.flash, from, to)? {
             match self.begin_removal() {
-                // A full chip keeps them until a later mount.
-                Err(Error::NoSpace) => return Ok(()),
+                // They are of no use to anyone; the rest can be read.
+                Err(Error::ReadOnly) => return Ok(()),
                 ready => ready?,
             }
             match self.forget_orphan(offset_of(entry.key)) {

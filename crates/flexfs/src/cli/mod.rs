@@ -8,6 +8,7 @@ mod mount;
 mod overview;
 mod program;
 mod settings;
+mod torture;
 mod values;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub use mount::{Helper, Mount};
 pub use overview::command;
 pub use program::{Completions, Man};
 pub use settings::Settings;
+pub use torture::Torture;
 pub use values::Benchmark;
 use values::{benchmark, label, mode, number, owner, profile, profile_help, uuid};
 
@@ -57,6 +59,7 @@ pub enum Command {
     Mkdir(Mkdir),
     Rm(Rm),
     Bench(Bench),
+    Torture(Torture),
     Completions(Completions),
     Man(Man),
 }

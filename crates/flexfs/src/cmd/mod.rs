@@ -13,3 +13,4 @@ pub mod mkfs;
 pub mod mount;
 pub mod put;
 pub mod rm;
+pub mod torture;

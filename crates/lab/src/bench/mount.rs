@@ -6,7 +6,7 @@ use emulator::{Chip, FaultConfig};
 use super::volume::{Pool, Volume, report};
 use super::workloads::{fresh, run_seq, verify_files};
 use super::{BenchError, Config, Progress, Report, Workload};
-use crate::crash::Tap;
+use crate::crash::{Record, Tap};
 
 /// Power cuts, evenly spread over the run.
 const CUTS: usize = 32;
@@ -19,7 +19,7 @@ pub fn mount(config: &Config, progress: Progress) -> Result<Report, BenchError> 
     let chip = fresh(Workload::Mount, config)?;
     let pages = u64::from(chip.profile().geometry.blocks) * u64::from(chip.profile().geometry.pages_per_block);
     let mut tap = Tap::new(chip, FaultConfig::power_cuts(config.seed));
-    tap.record_every((pages / COPIES).max(1));
+    tap.record(Record::Every((pages / COPIES).max(1)));
     let (mut tap, _, files) = run_seq(tap, config, &pool, progress)?;
     let torn = tap.take_torn();
     if torn.len() < CUTS {

@@ -144,7 +144,12 @@ impl Run {
     }
 
     /// A last comparison, a last unmount, and one more look.
-    pub fn finish(mut self) -> Result<Tally, String> {
+    pub fn finish(self) -> Result<Tally, String> {
+        self.end().map(|(tally, ..)| tally)
+    }
+
+    /// The same; also gives the unmounted chip, what it holds, and the time.
+    pub fn end(mut self) -> Result<(Tally, Chip, History, i64), String> {
         let Some(mut twin) = self.twin.take() else { return Err("the run has failed".into()) };
         self.cut_armed = false;
         twin.fs.chip_mut().cut_power_at(FUSE_OPERATIONS);
@@ -152,7 +157,9 @@ impl Run {
         let twin = self.remount(twin).map_err(|error| format!("last remount: {error}"))?;
         let programs = twin.fs.chip().counters().programs;
         (self.tally.migrated, self.tally.collected) = (programs.cause(Cause::Migration), programs.cause(Cause::Gc));
-        Ok(self.tally)
+        let now_ns = twin.now_ns;
+        let (chip, history) = twin.unmount()?;
+        Ok((self.tally, chip, history, now_ns))
     }
 
     fn remount(&mut self, twin: Twin<Chip>) -> Result<Twin<Chip>, String> {

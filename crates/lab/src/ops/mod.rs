@@ -3,9 +3,11 @@
 mod call;
 mod dice;
 mod generate;
+mod script;
 mod volume;
 
 pub use call::{Call, Name, Reply, Seen};
 pub use dice::{Dice, Supply, Words};
 pub use generate::{Shape, Step};
+pub use script::Op;
 pub use volume::{call_fs, glimpse, observe};

@@ -1,0 +1,87 @@
+//! What `flexfs torture` is told.
+
+use clap::Args;
+use lab::ops::Op;
+use lab::torture::{Cut, Ground, Setup};
+
+use super::values::Offered;
+
+/// Cut the power of emulated volumes wherever it can be cut, and judge what comes back.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  flexfs torture                       a part of everything, some minutes
+  flexfs torture --exhaustive --json   all sequences of one and two operations, cut everywhere in every way
+  flexfs torture --chip native         MLC written natively alone
+  flexfs torture --chip slc --ops 'write foo 0 4096; sync; rename foo B/foo; sync' --cut 3:garbage --cut 0:old
+
+Every program and erase of a script is cut in each way the chip knows: nothing happened (old), mixed bytes (garbage),
+it was complete (full), it reads well once (unstable), it does not read (uncorrectable), it looks erased and is not
+(weak), and of each kind, where pages share a word line, with the loss of those (+pairs). The recovery from each is
+cut again, and again. A chip that comes back must mount, hold everything synced, show a state between two operations,
+be in order, and take writes. docs/DESIGN.md says what is guaranteed.
+
+For each violation there is a command that replays it: a chip, what is on it, operations, and the cuts.
+Exit status: 0 without a violation, 1 otherwise.")]
+pub struct Torture {
+    /// All sequences of one and two operations, instead of a part of them
+    #[arg(long)]
+    pub exhaustive: bool,
+    /// Other random histories, and another part of the sequences
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Threads [default: as many as there are processors]
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Only this chip, mounted as it says
+    #[arg(long, value_parser = Offered { names: || Setup::all().iter().map(|setup| setup.name).collect(), read: Setup::named })]
+    pub chip: Option<&'static Setup>,
+    #[command(flatten)]
+    pub replay: Replay,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One case, and the cuts in it.
+#[derive(Args)]
+#[command(next_help_heading = "One case")]
+pub struct Replay {
+    /// What stands on the volume: tree, full or worn
+    #[arg(long, default_value = "tree", value_parser = Offered { names: || Ground::ALL.map(Ground::name).to_vec(), read: Ground::named })]
+    pub ground: Ground,
+    /// These operations, apart by semicolons
+    #[arg(long, value_parser = Op::list, requires = "chip", conflicts_with_all = ["mix", "exhaustive"])]
+    pub ops: Option<Ops>,
+    /// Of --ops, so many at the start that are not cut
+    #[arg(long, default_value_t = 0, requires = "ops")]
+    pub quiet: usize,
+    /// The random operations of this seed
+    #[arg(long, value_name = "SEED", requires_all = ["chip", "keep"], conflicts_with = "exhaustive")]
+    pub mix: Option<u64>,
+    /// Of --mix, the operations of these numbers, such as 0-20,25
+    #[arg(long, value_name = "NUMBERS", value_parser = numbers, requires = "mix")]
+    pub keep: Option<Numbers>,
+    /// With --mix, programs and erases fail now and then
+    #[arg(long, requires = "mix")]
+    pub failing: bool,
+    /// Only this cut (OPERATION:TEAR, or after:STEP); the next one is in the recovery from it
+    #[arg(long = "cut", value_name = "CUT")]
+    pub cuts: Vec<Cut>,
+}
+
+/// Several values of one argument.
+pub type Ops = Vec<Op>;
+pub type Numbers = Vec<usize>;
+
+fn numbers(text: &str) -> Result<Numbers, String> {
+    let number = |digits: &str| digits.trim().parse::<usize>().map_err(|_| format!("{digits} is not a number"));
+    let mut all = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        match part.split_once('-') {
+            Some((first, last)) => all.extend(number(first)?..=number(last)?),
+            None => all.push(number(part)?),
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,114 @@
+//! `flexfs torture`: cuts the power of emulated volumes everywhere, and says what did not survive it.
+//!
+//! Invariant: for each kind of violation there is a command that shows it again.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use lab::torture::{self, Base, Campaign, Case, Cuts, Report, Script, Setup, Violation};
+use serde_json::{Value, json};
+
+use crate::output::{grouped, table};
+use crate::{cli, output, progress};
+
+pub fn run(args: &cli::Torture) -> Result<ExitCode> {
+    let start = Instant::now();
+    let report = match one_case(args) {
+        Some(case) => replay(&case, args),
+        None => campaign(args),
+    };
+    let report = report.map_err(|error| anyhow!("torture: {error}"))?;
+    let seconds = start.elapsed().as_secs_f64();
+    output::say(&if args.json { to_json(&report, args.seed, seconds).to_string() } else { to_text(&report, seconds) })?;
+    Ok(if report.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The case that is to be run by itself.
+fn one_case(args: &cli::Torture) -> Option<Case> {
+    let replay = &args.replay;
+    let script = match (&replay.ops, replay.mix, &replay.keep) {
+        (Some(ops), _, _) => Script::Ops { ops: ops.clone(), quiet: replay.quiet },
+        (_, Some(seed), Some(keep)) => Script::Mix { seed, keep: keep.clone(), failing: replay.failing },
+        _ => return None,
+    };
+    Some(Case::alone(args.chip?, replay.ground, script))
+}
+
+fn replay(case: &Case, args: &cli::Torture) -> Result<Report, String> {
+    let base = Base::prepare(case.setup, case.ground)?;
+    let cuts = if args.replay.cuts.is_empty() { Cuts::Planned } else { Cuts::Only(&args.replay.cuts) };
+    let mut findings = case.run(&base, cuts);
+    let found = std::mem::take(&mut findings.violations);
+    let told = found.iter().map(|violation| (1, case.clone(), violation.clone())).collect();
+    Ok(Report { findings, violations: found.len(), told })
+}
+
+fn campaign(args: &cli::Torture) -> Result<Report, String> {
+    let setups: Vec<&Setup> = args.chip.map_or_else(|| Setup::all().iter().collect(), |chip| vec![chip]);
+    let cases = torture::cases(&setups, args.exhaustive, args.seed)?;
+    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+    let bar = progress::share("torture");
+    let violations = AtomicU64::new(0);
+    let report = Campaign { cases, threads }.run(&|done, total, found| {
+        let all = violations.fetch_add(found, Ordering::Relaxed) + found;
+        bar.set_length(total);
+        bar.set_position(done);
+        if all > 0 {
+            bar.set_message(format!("{} violations", grouped(all)));
+        }
+    });
+    bar.finish_and_clear();
+    report
+}
+
+fn to_json(report: &Report, seed: u64, seconds: f64) -> Value {
+    let found = &report.findings;
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "seed": seed,
+        "sequences": found.cases,
+        "points": found.points,
+        "cuts": found.cuts,
+        "double_cuts": found.double_cuts,
+        "triple_cuts": found.triple_cuts,
+        "longest_recovery": found.longest_recovery,
+        "programs": { "migration": found.migrated, "gc": found.collected, "wear_level": found.levelled },
+        "failures": found.failures,
+        "violations": report.violations,
+        "seconds": seconds,
+        "found": report.told.iter().map(violation_json).collect::<Vec<_>>(),
+    })
+}
+
+fn violation_json((count, case, violation): &(usize, Case, Violation)) -> Value {
+    json!({
+        "count": count,
+        "error": violation.error,
+        "step": violation.step,
+        "during": violation.during,
+        "cuts": violation.cuts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "replay": case.command(violation),
+    })
+}
+
+fn to_text(report: &Report, seconds: f64) -> String {
+    let found = &report.findings;
+    let mut text = String::new();
+    for (count, case, violation) in &report.told {
+        text += &format!("{} like this one, {violation}\n  {}\n\n", grouped(*count as u64), case.command(violation));
+    }
+    let number = |count: usize| grouped(count as u64);
+    let rows = [
+        ("sequences", number(found.cases)),
+        ("flash operations cut", number(found.points)),
+        ("cuts", number(found.cuts)),
+        ("again in the recovery", number(found.double_cuts)),
+        ("and again", number(found.triple_cuts)),
+        ("longest recovery", format!("{} programs and erases", grouped(found.longest_recovery))),
+        ("violations", number(report.violations)),
+        ("time", format!("{seconds:.1} s")),
+    ];
+    text + &table(&rows)
+}

@@ -1,0 +1,152 @@
+//! Many cases, run beside each other, and what came of them.
+//!
+//! Invariant: the report depends on the cases alone, not on how many threads ran them or in which order.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::case::{Case, Findings, Script};
+use super::cut::Cuts;
+use super::judge::Violation;
+use super::setup::Base;
+use super::shrink::shrink;
+
+/// Kinds of violations that are shrunk and told one by one.
+const TOLD_MAX: usize = 10;
+
+/// What to run.
+pub struct Campaign {
+    pub cases: Vec<Case>,
+    pub threads: usize,
+}
+
+/// Is told how many of how many cases are done, and how many violations the last one had.
+pub type Progress<'a> = &'a (dyn Fn(u64, u64, u64) + Sync);
+
+/// What came of it.
+pub struct Report {
+    pub findings: Findings,
+    /// Violations, however often they were seen.
+    pub violations: usize,
+    /// One of each kind: how many there are of it, the smallest case that shows one, and that one.
+    pub told: Vec<(usize, Case, Violation)>,
+}
+
+impl Campaign {
+    /// Runs all cases.
+    pub fn run(&self, progress: Progress<'_>) -> Result<Report, String> {
+        let bases = self.bases()?;
+        let base =
+            |case: &Case| bases.get(&(case.setup.name, case.ground.name())).ok_or("a base is missing".to_string());
+        let done = AtomicUsize::new(0);
+        let outcomes = parallel(self.threads, &self.cases, |case| {
+            let findings = base(case).map(|base| case.run(base, Cuts::Planned));
+            let found = findings.as_ref().map_or(0, |findings| findings.violations.len() as u64);
+            progress(done.fetch_add(1, Ordering::Relaxed) as u64 + 1, self.cases.len() as u64, found);
+            findings
+        });
+        let mut report = Report { findings: Findings::default(), violations: 0, told: Vec::new() };
+        let mut kinds: BTreeMap<(usize, String), (usize, &Case, Violation)> = BTreeMap::new();
+        for (case, findings) in self.cases.iter().zip(outcomes) {
+            let findings = findings?;
+            report.findings.add(&findings);
+            report.violations += findings.violations.len();
+            for violation in findings.violations {
+                kinds.entry(violation.kind()).or_insert((0, case, violation)).0 += 1;
+            }
+        }
+        let kinds: Vec<_> = kinds.into_values().take(TOLD_MAX).collect();
+        report.told = parallel(self.threads, &kinds, |(count, case, violation)| {
+            let (case, violation) = shrink(case, violation, base(case)?);
+            Ok((*count, case, violation))
+        })
+        .into_iter()
+        .collect::<Result<_, String>>()?;
+        Ok(report)
+    }
+
+    /// The bases that the cases begin with.
+    fn bases(&self) -> Result<BTreeMap<(&'static str, &'static str), Base>, String> {
+        let kinds: BTreeMap<_, _> =
+            self.cases.iter().map(|case| ((case.setup.name, case.ground.name()), (case.setup, case.ground))).collect();
+        let kinds: Vec<_> = kinds.into_iter().collect();
+        let made =
+            parallel(self.threads, &kinds, |&(names, (setup, ground))| Ok((names, Base::prepare(setup, ground)?)));
+        made.into_iter().collect()
+    }
+}
+
+/// Does the same with each, some beside each other; the outcomes in order.
+fn parallel<T: Sync, R: Send>(threads: usize, all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(one) = all.get(index) else { return };
+                    let outcome = work(one);
+                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).insert(index, outcome);
+                }
+            });
+        }
+    });
+    outcomes.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+}
+
+impl Case {
+    /// The command that runs this case again with these cuts alone.
+    pub fn command(&self, violation: &Violation) -> String {
+        let mut command = format!("flexfs torture --chip {} --ground {}", self.setup.name, self.ground.name());
+        let told = match &self.script {
+            Script::Ops { ops, quiet } => {
+                let ops: Vec<String> = ops.iter().map(ToString::to_string).collect();
+                let quiet = if *quiet > 0 { format!(" --quiet {quiet}") } else { String::new() };
+                format!(" --ops '{}'{quiet}", ops.join("; "))
+            }
+            Script::Mix { seed, keep, failing } => {
+                let failing = if *failing { " --failing" } else { "" };
+                format!(" --mix {seed} --keep {}{failing}", ranges(keep))
+            }
+        };
+        command.push_str(&told);
+        for cut in &violation.cuts {
+            // Writing to a string does not fail.
+            let _ = write!(command, " --cut {cut}");
+        }
+        command
+    }
+}
+
+/// Ascending numbers in short: `1-3,7`.
+fn ranges(numbers: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let runs =
+        runs.into_iter().map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    runs.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_told_in_short() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 8, 9]), "0-2,5,8-9");
+        assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn outcomes_come_in_order_however_many_threads_there_are() {
+        let all: Vec<u32> = (0..100).collect();
+        assert_eq!(parallel(7, &all, |&n| n * 2), (0..100).map(|n| n * 2).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,261 @@
+//! One case: a volume, a script of operations, and a judgement of every cut in it.
+//!
+//! Invariant: each program and erase that the script does while it is cut leaves at least one torn chip, and each of
+//! those is judged.
+
+use super::cut::{Cut, Cuts};
+use super::judge::{Depth, Suspect, Violation, judge};
+use super::setup::{Base, Ground, Setup};
+use crate::crash::{History, Outcome, Record, Tap, Twin};
+use crate::ops::{Call, Op, Step, Supply, Words};
+
+/// What is done on a volume.
+#[derive(Clone, Debug)]
+pub enum Script {
+    /// These operations, of which the first so many are not cut.
+    Ops { ops: Vec<Op>, quiet: usize },
+    /// Random operations: those of these numbers in the sequence of a seed.
+    Mix { seed: u64, keep: Vec<usize>, failing: bool },
+}
+
+/// A script on a volume, and how thoroughly it is cut.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub setup: &'static Setup,
+    pub ground: Ground,
+    pub script: Script,
+    pub depth: Depth,
+}
+
+/// What came of cases.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// Cases run.
+    pub cases: usize,
+    /// Flash operations that were cut, and moments between two.
+    pub points: usize,
+    /// Torn chips judged: cut once, in all the ways there are.
+    pub cuts: usize,
+    /// Those of a second and a third cut, in recoveries.
+    pub double_cuts: usize,
+    pub triple_cuts: usize,
+    /// Programs and erases of the longest recovery.
+    pub longest_recovery: u64,
+    /// Programs for migration, collection and levelling in what was cut, and programs and erases that failed.
+    pub migrated: u64,
+    pub collected: u64,
+    pub levelled: u64,
+    pub failures: u64,
+    /// Operations that the volume and the model refused.
+    pub refused: usize,
+    pub violations: Vec<Violation>,
+}
+
+impl Findings {
+    pub(super) fn count(&mut self, cuts: &[Cut]) {
+        match cuts.len() {
+            1 => self.cuts += 1,
+            2 => self.double_cuts += 1,
+            _ => self.triple_cuts += 1,
+        }
+    }
+
+    /// Adds the figures of others; their violations stay with them.
+    pub fn add(&mut self, other: &Findings) {
+        self.cases += other.cases;
+        self.points += other.points;
+        self.cuts += other.cuts;
+        self.double_cuts += other.double_cuts;
+        self.triple_cuts += other.triple_cuts;
+        self.longest_recovery = self.longest_recovery.max(other.longest_recovery);
+        self.migrated += other.migrated;
+        self.collected += other.collected;
+        self.levelled += other.levelled;
+        self.failures += other.failures;
+        self.refused += other.refused;
+    }
+}
+
+/// Where programs and erases fail in a random script, one does every so many steps: few chips lose more of their blocks.
+const FAILING_EVERY: usize = 24;
+
+/// A script under way.
+struct Drive<'a> {
+    case: &'a Case,
+    base: &'a Base,
+    only: Cuts<'a>,
+    start: u64,
+    findings: Findings,
+}
+
+impl Case {
+    /// A script that is cut thoroughly.
+    pub fn alone(setup: &'static Setup, ground: Ground, script: Script) -> Self {
+        Self { setup, ground, script, depth: Depth { every_tear: true, again: [8, 2] } }
+    }
+
+    /// Runs it on its base.
+    pub fn run(&self, base: &Base, only: Cuts<'_>) -> Findings {
+        let mut drive = Drive { case: self, base, only, start: base.chip.operations(), findings: Findings::default() };
+        drive.findings.cases = 1;
+        let (mut step, mut during) = (0, "mount".to_owned());
+        if let Err(error) = drive.run(&mut step, &mut during) {
+            drive.findings.violations.push(Violation { cuts: Vec::new(), step, during, error });
+        }
+        drive.findings
+    }
+
+    /// How many steps it has.
+    pub fn len(&self) -> usize {
+        match &self.script {
+            Script::Ops { ops, .. } => ops.len(),
+            Script::Mix { keep, .. } => keep.len(),
+        }
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The words of a random script.
+    fn words(&self) -> Vec<Words> {
+        let Script::Mix { seed, keep, .. } = &self.script else { return Vec::new() };
+        let mut supply = Supply::new(*seed);
+        let all: Vec<Words> = (0..=keep.iter().copied().max().unwrap_or(0)).map(|_| supply.words()).collect();
+        keep.iter().filter_map(|&index| all.get(index).copied()).collect()
+    }
+
+    /// Whether step `index` is cut.
+    fn is_cut(&self, index: usize) -> bool {
+        !matches!(self.script, Script::Ops { quiet, .. } if index < quiet)
+    }
+}
+
+impl Drive<'_> {
+    fn run(&mut self, at: &mut usize, during: &mut String) -> Result<(), String> {
+        let base = self.base;
+        let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone()).with_fuse();
+        let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns)?;
+        let words = self.case.words();
+        for index in 0..self.case.len() {
+            *at = index;
+            let step = match &self.case.script {
+                Script::Ops { ops, .. } => {
+                    let Some(op) = ops.get(index) else { break };
+                    *during = op.to_string();
+                    if let Op::FailProgram(_) | Op::FailErase(_) = op {
+                        arm(twin.fs.chip_mut(), op);
+                        continue;
+                    }
+                    match op.step(twin.history.live(), index as u64) {
+                        Some(step) => step,
+                        None => {
+                            self.findings.refused += 1;
+                            continue;
+                        }
+                    }
+                }
+                Script::Mix { failing, keep, .. } => {
+                    let Some(words) = words.get(index) else { break };
+                    if *failing && keep.get(index).is_some_and(|number| number % FAILING_EVERY == 0) {
+                        let soon = u64::from(words[10] % 8);
+                        arm(
+                            twin.fs.chip_mut(),
+                            &if words[9] % 3 == 0 { Op::FailErase(soon) } else { Op::FailProgram(soon) },
+                        );
+                    }
+                    let step = base.shape.draw(words, twin.history.live());
+                    *during = format!("{step:?}");
+                    step
+                }
+            };
+            twin = self.take(twin, &step, index, during)?;
+        }
+        let counters = twin.fs.chip().chip().counters();
+        self.findings.migrated = counters.programs.cause(nand::Cause::Migration);
+        self.findings.collected = counters.programs.cause(nand::Cause::Gc);
+        self.findings.levelled = counters.programs.cause(nand::Cause::WearLevel);
+        self.findings.failures = counters.program_failures + counters.erase_failures;
+        Ok(())
+    }
+
+    /// Takes a step and judges every cut in it and after it.
+    fn take(&mut self, mut twin: Twin<Tap>, step: &Step, index: usize, during: &str) -> Result<Twin<Tap>, String> {
+        let is_cut = self.case.is_cut(index);
+        let first = twin.fs.chip().chip().operations();
+        let record = match (is_cut, self.only) {
+            (false, _) => Record::Nothing,
+            (true, Cuts::Planned) if !self.case.depth.every_tear => Record::Every(1),
+            (true, _) => Record::All,
+        };
+        twin.fs.chip_mut().record(record);
+        let before = twin.history.clone();
+        let (mut twin, allowed) = self.step(twin, step, before)?;
+        let tap = twin.fs.chip_mut();
+        tap.record(Record::Nothing);
+        let (torn, done) = (tap.take_torn(), tap.chip().operations() - first);
+        if !is_cut {
+            return Ok(twin);
+        }
+        let mut points: Vec<u64> = torn.iter().map(|torn| torn.operation).collect();
+        points.dedup();
+        if points.len() as u64 != done {
+            return Err(format!("{} of {done} flash operations were cut", points.len()));
+        }
+        self.findings.points += points.len();
+        for torn in torn {
+            self.judge(Suspect { torn, history: &allowed, now_ns: twin.now_ns, step: index, during });
+        }
+        // Where nothing reached the chip and nothing was promised, a cut now is one that was judged before.
+        if done > 0 || matches!(step, Step::Call(Call::Sync)) {
+            let torn = twin.fs.chip().cut_now().map_err(|error| format!("cutting between calls: {error}"))?;
+            self.findings.points += 1;
+            self.judge(Suspect { torn, history: &twin.history, now_ns: twin.now_ns, step: index, during });
+        }
+        Ok(twin)
+    }
+
+    fn judge(&mut self, suspect: Suspect<'_>) {
+        let cut = Cut::of(&suspect.torn, self.start, suspect.step);
+        if self.only.wants(0, cut) {
+            judge(self.base, self.case.depth, self.only, suspect, &[cut], &mut self.findings);
+        }
+    }
+
+    /// Takes a step; also returns what a cut during it may leave.
+    fn step(&mut self, mut twin: Twin<Tap>, step: &Step, mut before: History) -> Result<(Twin<Tap>, History), String> {
+        match step {
+            Step::Call(call) => {
+                let pieces = twin.history.pending().len();
+                match twin.call(call)? {
+                    Outcome::PowerLost => return Err("it runs in circles".into()),
+                    // A sync inside the call would have emptied the list; calls that mutate never sync.
+                    Outcome::Done if call.mutates() => before.adopt_pending(&twin.history.pending()[pieces..]),
+                    Outcome::Refused => self.findings.refused += 1,
+                    Outcome::Done | Outcome::NoSpace => {}
+                }
+            }
+            Step::Background(steps) => {
+                twin.background(*steps)?;
+            }
+            Step::Remount | Step::Cut(_) => {
+                let now_ns = twin.now_ns;
+                let (tap, mut history) = twin.unmount()?;
+                history.forget_handles();
+                twin = Twin::mount(tap, &self.base.rig.options, history, now_ns)?;
+                twin.compare()?;
+            }
+        }
+        Ok((twin, before))
+    }
+}
+
+/// Makes an operation of the chip fail.
+fn arm(tap: &mut Tap, op: &Op) {
+    match *op {
+        Op::FailProgram(number) => tap.chip_mut().fail_program_at(number),
+        Op::FailErase(number) => tap.chip_mut().fail_erase_at(number),
+        _ => {}
+    }
+}

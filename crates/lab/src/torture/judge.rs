@@ -1,0 +1,191 @@
+//! What is demanded of a chip whose power went off: it mounts, shows a state the history allows, is in order, can be
+//! written to, and does the same when the power goes again while it recovers.
+//!
+//! Invariant: a chip that is judged is recovered by the same code, with the same options, as any other.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use flexfs_core::{NewNode, ROOT_INO, kind};
+
+use super::case::Findings;
+use super::cut::{Cut, Cuts};
+use super::setup::Base;
+use crate::content::{Fill, Texture};
+use crate::crash::{History, Outcome, Record, Tap, Torn, Twin};
+use crate::model::Body;
+use crate::ops::{Call, Name};
+
+/// How thoroughly a case is cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Depth {
+    /// In every way at each operation, or in one that is drawn.
+    pub every_tear: bool,
+    /// Operations of a recovery that are cut too, and of the recovery from that.
+    pub again: [usize; 2],
+}
+
+/// A cut after which a guarantee does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// In the script, in the recovery from that, and so on; none where no cut was needed.
+    pub cuts: Vec<Cut>,
+    /// The step under way: its number, and what it is.
+    pub step: usize,
+    pub during: String,
+    pub error: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cuts: Vec<String> = self.cuts.iter().map(Cut::to_string).collect();
+        write!(f, "step {}, {}, cut at {}: {}", self.step, self.during, cuts.join(" and "), self.error)
+    }
+}
+
+impl Violation {
+    /// What kind of violation it is: the first line of the error without its numbers.
+    pub fn kind(&self) -> (usize, String) {
+        let line = self.error.lines().next().unwrap_or_default();
+        let line = line.split_once(": errno").map_or(line, |(_, refusal)| refusal);
+        let words = line.split(|c: char| !c.is_ascii_alphabetic() && c != '\'');
+        let plain: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        (self.cuts.len(), plain.join(" "))
+    }
+}
+
+/// A torn chip and what it may hold.
+pub(super) struct Suspect<'a> {
+    pub torn: Torn,
+    pub history: &'a History,
+    pub now_ns: i64,
+    pub step: usize,
+    pub during: &'a str,
+}
+
+/// Judges a torn chip, and chips torn while it recovers; `cuts` are those that led to it.
+pub(super) fn judge(
+    base: &Base,
+    depth: Depth,
+    only: Cuts<'_>,
+    suspect: Suspect<'_>,
+    cuts: &[Cut],
+    findings: &mut Findings,
+) {
+    findings.count(cuts);
+    let Suspect { torn, history, now_ns, step, during } = suspect;
+    let mut again = Vec::new();
+    let start = torn.chip.operations();
+    let recovered = catch_unwind(AssertUnwindSafe(|| {
+        let picks = depth.again.get(cuts.len() - 1).copied().unwrap_or(0);
+        let record = match only {
+            Cuts::Planned if picks == 0 => Record::Nothing,
+            Cuts::Planned => Record::Every(1),
+            Cuts::Only(_) => Record::All,
+        };
+        recover(base, torn, history, now_ns, record, &mut again)
+            .and_then(|twin| if cuts.len() == 1 { prove_writable(twin, base) } else { Ok(()) })
+    }));
+    let operations = again.last().map_or(0, |last: &Torn| last.operation + 1 - start);
+    findings.longest_recovery = findings.longest_recovery.max(operations);
+    if let Err(error) = recovered.unwrap_or_else(|_| Err("panicked".into())) {
+        findings.violations.push(Violation { cuts: cuts.to_vec(), step, during: during.to_owned(), error });
+    }
+    if let Cuts::Planned = only {
+        again = spread(again, depth.again.get(cuts.len() - 1).copied().unwrap_or(0));
+    }
+    for torn in again {
+        let cut = Cut::of(&torn, start, 0);
+        if only.wants(cuts.len(), cut) {
+            let cuts = [cuts, &[cut]].concat();
+            judge(base, depth, only, Suspect { torn, history, now_ns, step, during }, &cuts, findings);
+        }
+    }
+}
+
+/// Mounts a torn chip and compares it with what it may hold; chips torn on the way are put into `again`.
+fn recover(
+    base: &Base,
+    torn: Torn,
+    history: &History,
+    now_ns: i64,
+    record: Record,
+    again: &mut Vec<Torn>,
+) -> Result<Twin<Tap>, String> {
+    let mut chip = torn.chip;
+    chip.power_on();
+    let mut tap = Tap::new(chip, base.rig.faults.clone()).with_fuse();
+    tap.record(record);
+    let mut twin = Twin::mount(tap, &base.rig.options, history.clone(), now_ns)?;
+    let tap = twin.fs.chip_mut();
+    tap.record(Record::Nothing);
+    *again = tap.take_torn();
+    twin.settle()?;
+    Ok(twin)
+}
+
+/// Some of many, from the first to the last.
+fn spread(torn: Vec<Torn>, picks: usize) -> Vec<Torn> {
+    if torn.len() <= picks {
+        return torn;
+    }
+    let last = torn.len() - 1;
+    // A single one is taken from the middle: the first operation of a recovery only counts it.
+    let at = |pick: usize| if picks == 1 { last / 2 } else { pick * last / (picks - 1) };
+    let picked: Vec<usize> = (0..picks).map(at).collect();
+    torn.into_iter().enumerate().filter(|(index, _)| picked.contains(index)).map(|(_, torn)| torn).collect()
+}
+
+/// Writes a file on a recovered volume (making room where there is none), syncs, cuts, and finds it again.
+fn prove_writable(mut twin: Twin<Tap>, base: &Base) -> Result<(), String> {
+    let name: Name = "written after the cut".into();
+    let node = NewNode { mode: kind::FILE | 0o600, uid: 1, gid: 1, rdev: 0 };
+    let create = Call::Create { parent: ROOT_INO, name: name.clone(), node, attributes: Vec::new() };
+    until_it_fits(&mut twin, &create)?;
+    let ino = twin.history.live().child(ROOT_INO, &name).map_err(|_| "the new file is not there".to_string())?;
+    let fill = Fill { seed: 1, start: 0, texture: Texture::Noise };
+    until_it_fits(&mut twin, &Call::Write { ino, offset: 0, len: 5000, fill })?;
+    until_it_fits(&mut twin, &Call::Sync)?;
+    let Twin { fs, mut history, now_ns } = twin;
+    history.forget_handles();
+    let mut twin =
+        Twin::mount(fs.into_chip(), &base.rig.options, history, now_ns).map_err(|e| format!("after writing: {e}"))?;
+    twin.settle().map_err(|error| format!("after writing and remounting: {error}")).map(drop)
+}
+
+/// Makes a call, unlinking file after file while the volume is full.
+fn until_it_fits(twin: &mut Twin<Tap>, call: &Call) -> Result<(), String> {
+    loop {
+        match twin.call(call)? {
+            Outcome::Done => return Ok(()),
+            Outcome::NoSpace => {}
+            other => return Err(format!("{call:?} after the recovery: {other:?}")),
+        }
+        let live = twin.history.live();
+        let is_file = |ino| live.node(ino).is_some_and(|node| matches!(node.body, Body::File(_)));
+        let victim = live.nodes().find_map(|(dir, node)| {
+            let (name, _) = node.entries()?.iter().find(|&(_, &ino)| is_file(ino))?;
+            Some((dir, Name(name.clone())))
+        });
+        let Some((parent, name)) = victim else { return Err(format!("{call:?}: no space on an empty volume")) };
+        twin.call(&Call::Unlink { parent, name })?;
+        twin.call(&Call::Sync)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::torture::{Ground, Setup};
+
+    #[test]
+    fn long_recoveries_are_cut_from_the_first_operation_to_the_last() {
+        let base = Base::prepare(Setup::named("slc").unwrap(), Ground::Tree).unwrap();
+        let torn =
+            |count| (0..count).map(|operation| Torn { chip: base.chip.clone(), operation, tear: None }).collect();
+        let picked = |count, picks| spread(torn(count), picks).iter().map(|torn| torn.operation).collect::<Vec<_>>();
+        assert_eq!(picked(3, 8), [0, 1, 2]);
+        assert_eq!(picked(100, 3), [0, 49, 99]);
+        assert_eq!((picked(100, 1), picked(100, 0)), (vec![49], vec![]));
+    }
+}

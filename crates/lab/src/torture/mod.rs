@@ -1,0 +1,23 @@
+//! Torture: cuts the power of real volumes wherever it can be cut, and judges what comes back.
+//!
+//! A [`Case`] is a volume on a [`Setup`]'s chip and a script of operations. Every flash operation of the script is cut
+//! in every way the chip knows, and the recoveries from it are cut again. Invariant: a case, and a list of cuts in it,
+//! say everything there is to say: they give the same outcome wherever and whenever they are run.
+
+mod campaign;
+mod case;
+mod cut;
+mod judge;
+mod media;
+mod sequences;
+mod setup;
+mod shrink;
+
+pub use campaign::{Campaign, Progress, Report};
+pub use case::{Case, Findings, Script};
+pub use cut::{Cut, Cuts};
+pub use judge::{Depth, Violation};
+pub use media::{Wear, media_run};
+pub use sequences::{cases, mixes, processes, sequences};
+pub use setup::{Base, Ground, Setup};
+pub use shrink::shrink;

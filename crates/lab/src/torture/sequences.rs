@@ -1,0 +1,185 @@
+//! The cases there are: all sequences of one and two operations on a small tree, random histories on a full volume, and
+//! each internal process by itself. Invariant: the same arguments give the same cases in the same order.
+
+use super::case::{Case, Script};
+use super::judge::Depth;
+use super::setup::{Ground, Setup};
+use crate::ops::Op;
+
+/// The operations that sequences are made of. A sync, of whatever kind, is the persistence point between them.
+const OPERATIONS: [&str; 37] = [
+    "create new",
+    "create B/new",
+    "mkdir C",
+    "mkdir A/C",
+    "write foo 0 4096",
+    "write foo 50 100",
+    "write foo 9000 3000",
+    "write A/bar 0 4096",
+    "append foo 5000",
+    "append A/bar 10",
+    "truncate foo 3000",
+    "truncate foo 8192",
+    "truncate foo 20000",
+    "truncate A/bar 0",
+    "punch foo 0 8192",
+    "punch foo 100 200",
+    "allocate foo 8192 9000",
+    "zero foo 2000 6000",
+    "copy foo A/bar 10000",
+    "link foo hard",
+    "link foo B/hard",
+    "symlink B/sym",
+    "rename foo new",
+    "rename foo B/foo",
+    "rename foo A/bar",
+    "rename A/bar foo",
+    "rename A C",
+    "rename A B",
+    "rename B A/B",
+    "exchange foo A/bar",
+    "exchange A B",
+    "unlink foo",
+    "unlink A/bar",
+    "rmdir B",
+    "setxattr foo 100",
+    "removexattr foo",
+    "chmod foo 384",
+];
+
+/// How sequences are cut: in every way, and recoveries at some places.
+const SEQUENCE_DEPTH: Depth = Depth { every_tear: true, again: [2, 1] };
+/// How random histories are.
+const MIX_DEPTH: Depth = Depth { every_tear: false, again: [4, 1] };
+/// How internal processes are.
+const PROCESS_DEPTH: Depth = Depth { every_tear: false, again: [2, 1] };
+
+/// Of a slice: one of so many sequences, and random histories of each setup.
+const SLICE_SEQUENCES: usize = 16;
+const SLICE_MIXES: u64 = 3;
+/// Random histories of each setup where everything is run.
+const ALL_MIXES: u64 = 30;
+/// Operations of a random history.
+const MIX_STEPS: usize = 60;
+
+/// Everything, or a part that takes minutes; random histories have seeds from `seed` on.
+pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<Vec<Case>, String> {
+    let (each, mixed) = if everything { (1, ALL_MIXES) } else { (SLICE_SEQUENCES, SLICE_MIXES) };
+    let named = |case: &Case| setups.iter().any(|setup| setup.name == case.setup.name);
+    let mut cases: Vec<Case> = processes()?.into_iter().map(|(_, case)| case).filter(named).collect();
+    for &setup in setups {
+        cases.extend(mixes(setup, seed..seed + mixed, MIX_STEPS));
+    }
+    let mut all = Vec::new();
+    for &setup in setups {
+        all.extend(sequences(setup)?);
+    }
+    // Which of them are in a slice depends on the seed, so that slices of other seeds see others.
+    cases.extend(all.into_iter().skip(seed as usize % each).step_by(each));
+    Ok(cases)
+}
+
+fn case(setup: &'static Setup, ground: Ground, text: &str, quiet: usize) -> Result<Case, String> {
+    let script = Script::Ops { ops: Op::list(text)?, quiet };
+    Ok(Case { setup, ground, script, depth: SEQUENCE_DEPTH })
+}
+
+/// All sequences of one and two operations on a small tree, with a persistence point (a sync, or an unmount) after each,
+/// or after the last alone.
+pub fn sequences(setup: &'static Setup) -> Result<Vec<Case>, String> {
+    let mut cases = Vec::new();
+    for one in OPERATIONS {
+        for text in [format!("{one}; sync"), format!("{one}; unmount")] {
+            cases.push(case(setup, Ground::Tree, &text, 0)?);
+        }
+    }
+    for one in OPERATIONS {
+        for two in OPERATIONS {
+            let ends = ["; {two}; sync", "; sync; {two}; sync", "; sync; {two}; unmount"];
+            for text in ends.map(|end| one.to_owned() + &end.replace("{two}", two)) {
+                cases.push(case(setup, Ground::Tree, &text, 0)?);
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// Random histories of so many steps each on a volume that is nearly full; in every third one programs and erases fail.
+pub fn mixes(setup: &'static Setup, seeds: std::ops::Range<u64>, steps: usize) -> Vec<Case> {
+    let mix = |seed: u64| Script::Mix { seed, keep: (0..steps).collect(), failing: seed % 3 == 2 };
+    seeds.map(|seed| Case { setup, ground: Ground::Full, script: mix(seed), depth: MIX_DEPTH }).collect()
+}
+
+/// Each internal process by itself, by name.
+pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
+    let create = |count: usize| (0..count).map(|n| format!("create A/file{n}; ")).collect::<String>();
+    let overwrite = |count: usize| (0..count).map(|n| format!("write fill{} 0 8192; ", n % 20)).collect::<String>();
+    let list = [
+        ("unmount", "slc", Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
+        ("checkpoint", "slc", Ground::Tree, create(300) + "sync; background 60; sync", 150),
+        ("migration", "slc", Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
+        ("collection", "native", Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
+        ("levelling", "slc", Ground::Worn, "write foo 0 4096; sync; background 60; sync".to_owned(), 2),
+        (
+            "retirement",
+            "slc",
+            Ground::Full,
+            "fail-program 2; write fill1 0 20000; sync; background 100; fail-erase 1; write fill2 0 40000; sync; \
+             fail-program 0; append foo 30000; sync; unmount"
+                .to_owned(),
+            0,
+        ),
+        (
+            "retirement of a word line",
+            "tlc-native",
+            Ground::Full,
+            "fail-program 0; write fill1 0 20000; sync; background 100; fail-erase 0; write fill2 0 90000; sync; \
+             fail-program 1; append foo 90000; sync; unmount"
+                .to_owned(),
+            0,
+        ),
+    ];
+    list.into_iter()
+        .map(|(name, setup, ground, text, quiet)| {
+            let case = case(Setup::named(setup)?, ground, &text, quiet)?;
+            Ok((name, Case { depth: PROCESS_DEPTH, ..case }))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::torture::{Base, Cuts};
+
+    #[test]
+    fn each_process_happens_in_its_case() {
+        for (name, mut case) in processes().unwrap() {
+            case.depth = Depth { every_tear: false, again: [0, 0] };
+            let base = Base::prepare(case.setup, case.ground).unwrap();
+            let findings = case.run(&base, Cuts::Planned);
+            assert_eq!(findings.violations, [], "{name}");
+            assert!(findings.points > 3, "{name}: {findings:?}");
+            let happened = match name {
+                "migration" => findings.migrated,
+                "collection" => findings.collected,
+                "levelling" => findings.levelled,
+                "retirement" | "retirement of a word line" => findings.failures,
+                _ => 1,
+            };
+            assert!(happened > 0, "{name} did not happen: {findings:?}");
+        }
+    }
+
+    #[test]
+    fn every_operation_of_a_sequence_can_be_done_first() {
+        let setup = Setup::named("slc").unwrap();
+        let base = Base::prepare(setup, Ground::Tree).unwrap();
+        for text in OPERATIONS {
+            let mut case = case(setup, Ground::Tree, text, 0).unwrap();
+            case.depth = Depth { every_tear: false, again: [0, 0] };
+            let findings = case.run(&base, Cuts::Planned);
+            assert_eq!((findings.violations, findings.refused), (vec![], 0), "{text}");
+        }
+    }
+}
