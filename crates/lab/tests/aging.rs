@@ -163,7 +163,9 @@ impl Life {
     fn verify(&mut self) {
         let mut found = vec![0; CHUNK_BYTES];
         for (chunk, &(synced, tried)) in (0u64..).zip(&self.versions) {
-            self.fs.read(self.ino, chunk * CHUNK_BYTES as u64, &mut found).unwrap_or_else(|e| panic!("chunk {chunk}: {e}"));
+            self.fs
+                .read(self.ino, chunk * CHUNK_BYTES as u64, &mut found)
+                .unwrap_or_else(|e| panic!("chunk {chunk}: {e}"));
             assert!(
                 found == contents(chunk, synced) || found == contents(chunk, tried),
                 "chunk {chunk} is lost after {} writes",

@@ -11,13 +11,14 @@ const CYCLES: u64 = 50;
 const FILE_BYTES: usize = 24 << 10;
 const PIECE_BYTES: usize = 5000;
 
-fn contents(file: u64, version: u64, texture: Texture, len: usize) -> Vec<u8> {
+/// What stands in a file: every second one can be compressed.
+fn contents(file: u64, version: u64, len: usize) -> Vec<u8> {
+    let texture = if file.is_multiple_of(2) { Texture::Noise } else { Texture::Text };
     Fill { seed: mix(file ^ mix(version)), start: 0, texture }.bytes(len)
 }
 
 struct Volume {
     fs: Fs<Chip>,
-    texture: Texture,
     /// What each file holds, by number.
     files: std::collections::BTreeMap<u64, Vec<u8>>,
     next: u64,
@@ -40,7 +41,7 @@ impl Volume {
         loop {
             let (file, now_ns) = (self.next, self.tick());
             self.next += 1;
-            let data = contents(file, 0, self.texture, FILE_BYTES);
+            let data = contents(file, 0, FILE_BYTES);
             let name = format!("file{file}");
             let written = self.fs.create(ROOT_INO, name.as_bytes(), node, now_ns).and_then(|attr| {
                 match self.fs.write(attr.ino, 0, &data, now_ns)? {
@@ -68,7 +69,7 @@ impl Volume {
         for file in self.files.keys().copied().collect::<Vec<_>>() {
             let (ino, now_ns) = (self.ino(file), self.tick());
             let at = (mix(file ^ cycle) % (FILE_BYTES - PIECE_BYTES) as u64) as usize;
-            let data = contents(file, cycle + 1, self.texture, PIECE_BYTES);
+            let data = contents(file, cycle + 1, PIECE_BYTES);
             let count = match self.fs.write(ino, at as u64, &data, now_ns) {
                 Ok(count) => count,
                 Err(Error::NoSpace) => 0,
@@ -100,38 +101,57 @@ impl Volume {
     }
 }
 
-#[test]
-fn volumes_filled_fifty_times_never_wedge_and_hold_as_much_as_ever() {
-    let policies = [
-        (Mode::Baseline, Compression::None, "flexfs-mlc", 32),
-        (Mode::NativeOnly, Compression::None, "flexfs-mlc", 32),
-        (Mode::SlcOnly, Compression::None, "flexfs-mlc", 32),
-        (Mode::Baseline, Compression::Lz4, "flexfs-mlc", 32),
-        (Mode::Baseline, Compression::None, "tlc-3d", 24),
-    ];
-    for (mode, compression, profile, pages) in policies {
-        let options = MountOptions { mode, compression, cache_bytes: 256 << 10, ..MountOptions::default() };
-        let rig = Rig::small(profile, 64, pages, options.clone()).unwrap();
-        let texture = if compression == Compression::Lz4 { Texture::Text } else { Texture::Noise };
-        let fs = rig.format(rig.chip(3).unwrap(), 3).unwrap().fs;
-        let mut volume = Volume { fs, texture, files: Default::default(), next: 0, now_ns: 0 };
-        let (mut held, mut overwritten) = (Vec::new(), 0);
-        for cycle in 0..CYCLES {
-            volume.fill();
-            held.push(volume.files.len());
-            overwritten += volume.overwrite(cycle);
-            volume.verify();
-            volume.remove_half(cycle);
-            if cycle % 10 == 9 {
-                let (chip, outcome) = volume.fs.unmount(volume.now_ns);
-                outcome.unwrap();
-                volume.fs = Fs::mount(chip, MountOptions { now_ns: volume.now_ns, ..options.clone() }).map_err(|e| e.1).unwrap();
-                assert_eq!(volume.fs.check().unwrap().findings, Vec::<String>::new());
-            }
+/// Fills, overwrites, half empties and refills a volume, fifty times.
+fn never_wedges(mode: Mode, compression: Compression, profile: &str, pages_per_block: u32) {
+    let options = MountOptions { mode, compression, cache_bytes: 256 << 10, ..MountOptions::default() };
+    let rig = Rig::small(profile, 64, pages_per_block, options.clone()).unwrap();
+    let fs = rig.format(rig.chip(3).unwrap(), 3).unwrap().fs;
+    let mut volume = Volume { fs, files: Default::default(), next: 0, now_ns: 0 };
+    let (mut held, mut overwritten) = (Vec::new(), 0);
+    for cycle in 0..CYCLES {
+        volume.fill();
+        // Files are not all compressed alike: what counts is what they take.
+        held.push(volume.fs.info().unwrap().used_bytes >> 10);
+        overwritten += volume.overwrite(cycle);
+        volume.verify();
+        volume.remove_half(cycle);
+        if cycle % 10 == 9 {
+            let (chip, outcome) = volume.fs.unmount(volume.now_ns);
+            outcome.unwrap();
+            let options = MountOptions { now_ns: volume.now_ns, ..options.clone() };
+            volume.fs = Fs::mount(chip, options).map_err(|e| e.1).unwrap();
+            assert_eq!(volume.fs.check().unwrap().findings, Vec::<String>::new());
         }
-        println!("{profile} {mode:?} {compression:?}: {} files at first, {:?} at last, {overwritten} overwrites", held[0], &held[45..]);
-        let (least, first) = (held.iter().copied().min().unwrap(), held[0]);
-        assert!(least * 100 >= first * 97, "it held {first} files at first and {least} at worst");
-        assert!(overwritten > 0, "nothing could be overwritten");
     }
+    println!("{} KiB at first, {:?} at last, {overwritten} overwrites", held[0], &held[45..]);
+    let (least, first) = (held.iter().copied().min().unwrap(), held[0]);
+    // The index, empty at first, and what it keeps free come in whole blocks.
+    let blocks = (2 * rig.profile.block_bytes()) >> 10;
+    assert!(first - least <= (first * 3 / 100).max(blocks), "it held {first} KiB at first and {least} at worst");
+    assert!(overwritten > 0, "nothing could be overwritten");
+}
+
+#[test]
+fn a_migrating_volume_never_wedges_and_holds_as_much_as_ever() {
+    never_wedges(Mode::Baseline, Compression::None, "flexfs-mlc", 16);
+}
+
+#[test]
+fn a_native_volume_never_wedges_and_holds_as_much_as_ever() {
+    never_wedges(Mode::NativeOnly, Compression::None, "flexfs-mlc", 16);
+}
+
+#[test]
+fn an_slc_volume_never_wedges_and_holds_as_much_as_ever() {
+    never_wedges(Mode::SlcOnly, Compression::None, "flexfs-mlc", 32);
+}
+
+#[test]
+fn a_compressed_volume_never_wedges_and_holds_as_much_as_ever() {
+    never_wedges(Mode::Baseline, Compression::Lz4, "flexfs-mlc", 16);
+}
+
+#[test]
+fn a_one_shot_tlc_volume_never_wedges_and_holds_as_much_as_ever() {
+    never_wedges(Mode::Baseline, Compression::None, "tlc-3d", 12);
 }

@@ -284,7 +284,8 @@ impl BlockTable {
     /// The reusable block to take next: not failing, least erased, erased ones first. The last one that anchors may stand
     /// in is kept for them, unless there is no other.
     pub fn pick(&self, horizon: Horizon) -> Option<u32> {
-        let candidates = || self.iter().filter(|&(number, block)| !block.entry.failing && self.reusable(number, horizon));
+        let candidates =
+            || self.iter().filter(|&(number, block)| !block.entry.failing && self.reusable(number, horizon));
         let for_anchors = candidates().take_while(|&(number, _)| number < ANCHOR_BLOCKS).count();
         let key = |number: u32, block: &Block| {
             let kept = for_anchors == 1 && number < ANCHOR_BLOCKS;
@@ -336,7 +337,11 @@ mod tests {
             assert_eq!(table.reusable_count(horizon), slow, "step {step}");
             let failing = table.iter().filter(|(_, block)| Class::of(block) == Class::Failing).count() as u32;
             assert_eq!(table.failing_count(), failing, "step {step}");
-            assert_eq!(table.fading_count(), table.iter().filter(|(_, block)| block.fading).count() as u32, "step {step}");
+            assert_eq!(
+                table.fading_count(),
+                table.iter().filter(|(_, block)| block.fading).count() as u32,
+                "step {step}"
+            );
             most_ready = most_ready.max(table.iter().filter(|(_, block)| block.ready).count());
         }
         assert!(most_ready > 3, "blocks that became ready: {most_ready}");

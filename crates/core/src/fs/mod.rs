@@ -71,6 +71,8 @@ pub struct Fs<N: Nand> {
     pub(crate) collections: u64,
     /// Blocks for the index that were free when room was made last, if no checkpoint has come since.
     pub(crate) index_reserve: u32,
+    /// Live bytes when blocks were emptied last without any gain.
+    pub(crate) fruitless_at: Option<u64>,
     /// Why this mount was made read-only, though it was to be for writing.
     pub(crate) ended: Option<Ended>,
     pub(crate) scrub: Scrub,

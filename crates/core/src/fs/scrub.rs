@@ -71,7 +71,9 @@ impl<N: Nand> Fs<N> {
             let log = block.entry.used_as == Use::Log && block.entry.live_bytes > 0 && !block.stuck && !block.open;
             log && (block.fading || block.entry.failing) || block.fading && Self::is_renewed_by_checkpoint(block)
         });
-        let Some((number, used_as)) = due.map(|(number, block)| (number, block.entry.used_as)) else { return Ok(false) };
+        let Some((number, used_as)) = due.map(|(number, block)| (number, block.entry.used_as)) else {
+            return Ok(false);
+        };
         match used_as {
             Use::Log => {
                 if self.flash.free_blocks() <= self.recovery_floor() {

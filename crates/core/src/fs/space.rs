@@ -22,6 +22,8 @@ const HEADS: u64 = 2;
 /// Blocks emptied in a row without one more free block, before the chip counts as full: what is left to gain is less
 /// than what moving it around costs.
 const FRUITLESS_MAX: u32 = 64;
+/// The same where so much was done in vain before.
+const FRUITLESS_AGAIN_MAX: u32 = 4;
 /// Between two steps of background work, ns.
 const STEP_NS: i64 = 1_000_000;
 
@@ -149,14 +151,22 @@ impl<N: Nand> Fs<N> {
 
     /// Empties blocks until so many are free, or too little comes of it.
     fn free_up(&mut self, floor: fn(&Self) -> u32) -> Result<()> {
+        // With as much to keep as when nothing came of it, little will come of it again, and blocks wear.
+        let hopeless = self.fruitless_at.is_some_and(|live_bytes| self.flash.blocks.live_bytes >= live_bytes);
+        let most = if hopeless { FRUITLESS_AGAIN_MAX } else { FRUITLESS_MAX };
         let (mut best, mut fruitless) = (self.flash.free_blocks(), 0);
-        while self.flash.free_blocks() < floor(self) && fruitless < FRUITLESS_MAX {
+        while self.flash.free_blocks() < floor(self) {
+            if fruitless == most {
+                self.fruitless_at.get_or_insert(self.flash.blocks.live_bytes);
+                return Ok(());
+            }
             if !self.reclaim()? {
                 break;
             }
             fruitless = if self.flash.free_blocks() > best { 0 } else { fruitless + 1 };
             best = best.max(self.flash.free_blocks());
         }
+        self.fruitless_at = None;
         Ok(())
     }
 

@@ -110,6 +110,7 @@ impl<N: Nand> Fs<N> {
             options,
             collections: 0,
             index_reserve: 0,
+            fruitless_at: None,
             ended: None,
             scrub: Default::default(),
         }

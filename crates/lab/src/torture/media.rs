@@ -87,7 +87,8 @@ fn damage(mut chip: Chip, history: &History, options: MountOptions, now_ns: i64,
         if anchors > 1 && pair.contains(&block) {
             continue;
         }
-        let kinds = [Corruption::FlipBits(40), Corruption::FlipSpareBits(3), Corruption::Uncorrectable, Corruption::Unstable];
+        let kinds =
+            [Corruption::FlipBits(40), Corruption::FlipSpareBits(3), Corruption::Uncorrectable, Corruption::Unstable];
         let kind = kinds[(draw >> 32) as usize % kinds.len()];
         chip.corrupt_page(block, page, kind).map_err(|error| error.to_string())?;
     }

@@ -196,7 +196,10 @@ fn fill(twin: &mut Twin<Tap>, bytes: u64, chunk_bytes: u64) -> Result<(), String
 fn wear(twin: &mut Twin<Tap>) -> Result<(), String> {
     let cold = new_file(twin, "cold".into())?;
     let len = COLD_BLOCKS * twin.fs.chip().chip().profile().block_bytes() as usize;
-    expect_done(twin, &Call::Write { ino: cold, offset: 0, len, fill: Fill { seed: 0, start: 0, texture: Texture::Noise } })?;
+    expect_done(
+        twin,
+        &Call::Write { ino: cold, offset: 0, len, fill: Fill { seed: 0, start: 0, texture: Texture::Noise } },
+    )?;
     expect_done(twin, &Call::Sync)?;
     let ino = new_file(twin, "hot".into())?;
     for round in 0..WEAR_ROUNDS_MAX {
