@@ -80,6 +80,12 @@ fn attr_ttl(attr: &Attr) -> Duration {
     if is_privileged(attr.mode) { Duration::ZERO } else { LONG }
 }
 
+/// What is asked of an inode itself, not of a name, once it is gone: the kernel had found it under a name that may stand
+/// for another by now, or be missing, and looks again.
+fn of_inode<T>(result: Result<T, Errno>) -> Result<T, Errno> {
+    result.map_err(|errno| if errno.code() == Errno::ENOENT.code() { Errno::ESTALE } else { errno })
+}
+
 fn answer_empty(reply: ReplyEmpty, result: Result<(), Errno>) {
     match result {
         Ok(()) => reply.ok(),
@@ -115,7 +121,7 @@ impl Filesystem for Server {
     fn forget(&self, _req: &Request, _ino: INodeNo, _nlookup: u64) {}
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.answer_attr(reply, self.volume.read(|fs| fs.getattr(ino.0)));
+        self.answer_attr(reply, of_inode(self.volume.read(|fs| fs.getattr(ino.0))));
     }
 
     fn setattr(
@@ -146,12 +152,16 @@ impl Filesystem for Server {
             ctime_ns: ctime.map(from_request),
         };
         let result = self.volume.change(|fs| make::change(fs, req, ino.0, changes));
-        self.answer_attr(reply, result);
+        self.answer_attr(reply, of_inode(result));
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.volume.read(|fs| fs.readlink(ino.0).and_then(|target| fs.accessed(ino.0, now_ns()).map(|()| target)))
-        {
+        let target = self.volume.read(|fs| {
+            let target = fs.readlink(ino.0)?;
+            fs.accessed(ino.0, now_ns())?;
+            Ok(target)
+        });
+        match of_inode(target) {
             Ok(target) => reply.data(&target),
             Err(errno) => reply.error(errno),
         }
@@ -214,7 +224,7 @@ impl Filesystem for Server {
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.volume.read(|fs| fs.open(ino.0)) {
+        match of_inode(self.volume.read(|fs| fs.open(ino.0))) {
             Ok(()) => {
                 self.writers.opened(ino.0, flags);
                 reply.opened(NO_HANDLE, FopenFlags::FOPEN_KEEP_CACHE);
@@ -305,7 +315,7 @@ impl Filesystem for Server {
     }
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.volume.read(|fs| fs.open(ino.0)) {
+        match of_inode(self.volume.read(|fs| fs.open(ino.0))) {
             Ok(()) => reply.opened(NO_HANDLE, FopenFlags::empty()),
             Err(errno) => reply.error(errno),
         }
@@ -376,11 +386,11 @@ impl Filesystem for Server {
         let how = (flags & XATTR_CREATE != 0, flags & XATTR_REPLACE != 0);
         let attribute = (name.as_bytes(), value);
         let result = self.volume.change(|fs| make::set_attribute(fs, req, ino.0, attribute, how));
-        answer_empty(reply, result);
+        answer_empty(reply, of_inode(result));
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        answer_xattr(reply, size, self.volume.read(|fs| fs.getxattr(ino.0, name.as_bytes())));
+        answer_xattr(reply, size, of_inode(self.volume.read(|fs| fs.getxattr(ino.0, name.as_bytes()))));
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
@@ -392,16 +402,17 @@ impl Filesystem for Server {
             }
             bytes
         });
-        answer_xattr(reply, size, names);
+        answer_xattr(reply, size, of_inode(names));
     }
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        answer_empty(reply, self.volume.change(|fs| fs.removexattr(ino.0, name.as_bytes(), now_ns())));
+        let result = self.volume.change(|fs| fs.removexattr(ino.0, name.as_bytes(), now_ns()));
+        answer_empty(reply, of_inode(result));
     }
 
     /// Never asked, since the kernel checks permissions itself; whatever exists may be accessed.
     fn access(&self, _req: &Request, ino: INodeNo, _mask: AccessFlags, reply: ReplyEmpty) {
-        answer_empty(reply, self.volume.read(|fs| fs.getattr(ino.0)).map(|_| ()));
+        answer_empty(reply, of_inode(self.volume.read(|fs| fs.getattr(ino.0))).map(|_| ()));
     }
 
     fn fallocate(
