@@ -37,6 +37,9 @@ const USAGE: u8 = 2;
 const HELPER_USAGE: u8 = 1;
 
 fn main() -> ExitCode {
+    if let Some(mount) = fuse::handover::asked_for() {
+        return fuse::handover::wait(mount.as_ref());
+    }
     if std::env::args_os().next().is_some_and(|program| Helper::is_named(&program)) {
         return match Helper::try_parse() {
             Ok(args) => cmd::mount::help_mount(&args),

@@ -11,6 +11,7 @@ mod complaints;
 pub mod connection;
 mod data;
 mod directory;
+pub mod handover;
 mod make;
 pub mod mountpoint;
 mod server;
@@ -213,7 +214,7 @@ impl Keeper {
             "files are still open: taken off the tree, ends with the last of them (or at a second signal)",
         );
         // What programs have written so far need not wait for them to close it. Where this fails they are told so.
-        let _ = self.mounted.sync();
+        let _ = handover::sync(self.mounted.path());
         if let Err(errno) = self.mounted.unmount(true) {
             output::complain(&format!("cannot unmount: {}", std::io::Error::from(errno)));
         }

@@ -70,9 +70,8 @@ impl Mounted {
         self.by_helper
     }
 
-    /// Has the kernel hand over all it holds back. Needs another thread to serve.
-    pub fn sync(&self) -> std::io::Result<()> {
-        Ok(rustix::fs::syncfs(File::open(&self.path)?)?)
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Takes the mount down; when `lazily`, off the tree at once and down when its last file is closed.
