@@ -98,6 +98,13 @@ pub fn umount(path: &Path) {
     });
 }
 
+/// Takes a mount of a dead server off the tree, if there is one.
+pub fn detach(path: &Path) {
+    if mount_type(path).as_deref() == Some("fuse.flexfs") {
+        rustix::mount::unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).unwrap();
+    }
+}
+
 /// A mount with its server in the foreground, as a child of the test.
 pub struct Mount {
     server: Child,
@@ -165,8 +172,23 @@ impl Mount {
     pub fn kill(mut self) {
         self.signal(Signal::KILL);
         self.wait();
-        // Files of the test may still be open on it.
-        rustix::mount::unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).unwrap();
+        self.detach();
+    }
+
+    /// Takes what a dead server left off the tree, if it still is there. Files of the test may be open on it.
+    pub fn detach(&self) {
+        detach(&self.path);
+    }
+
+    /// The next line the server says on standard error.
+    pub fn next_complaint(&mut self) -> String {
+        let (stderr, mut line) = (self.server.stderr.as_mut().unwrap(), Vec::new());
+        while line.last() != Some(&b'\n') {
+            let mut byte = [0];
+            stderr.read_exact(&mut byte).expect("the server says something");
+            line.push(byte[0]);
+        }
+        String::from_utf8_lossy(&line).into_owned()
     }
 
     /// Waits until the server has ended.
@@ -195,6 +217,10 @@ impl Mount {
 impl Drop for Mount {
     /// After a failed test: no mount and no server may stay behind.
     fn drop(&mut self) {
+        if std::thread::panicking() && mount_type(&self.path).as_deref() == Some("fuse.flexfs") {
+            // Whoever waits for an answer that does not come is let go of, so that it can be killed.
+            let _ = rustix::mount::unmount(&self.path, UnmountFlags::FORCE);
+        }
         if self.server.try_wait().is_ok_and(|status| status.is_none()) {
             let _ = self.server.kill();
             let _ = self.server.wait();
