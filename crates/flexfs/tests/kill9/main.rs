@@ -1,0 +1,35 @@
+//! The server is killed with SIGKILL, round after round on one image, while SQLite and `git` commit through the mount;
+//! nothing that was acknowledged to either is ever lost, and nothing is ever broken.
+//!
+//! `FLEXFS_KILL_ROUNDS` says how many rounds (10 unless set), `FLEXFS_KILL_SEED` which. Image and volume live on, so
+//! that recovery follows recovery; some kills come while the server mounts, some while it ends. What was acknowledged
+//! is recorded outside the mount. It is a program of its own, which runs itself as the loads, since a program that has
+//! a file mapped dies with its server.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod git;
+mod rounds;
+mod sqlite;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use rounds::Rounds;
+
+const ROUNDS: u64 = 10;
+const SEED: u64 = 1;
+
+fn main() -> ExitCode {
+    let number = |name, unset| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(unset);
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match &args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--sqlite", database, journal, acknowledged] => {
+            sqlite::load(Path::new(database), journal, Path::new(acknowledged));
+        }
+        ["--git", repository, acknowledged] => git::load(Path::new(repository), Path::new(acknowledged)),
+        ["--list", ..] => {}
+        _ => Rounds::begin(number("FLEXFS_KILL_SEED", SEED)).run(number("FLEXFS_KILL_ROUNDS", ROUNDS)),
+    }
+    ExitCode::SUCCESS
+}
