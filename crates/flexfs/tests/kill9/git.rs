@@ -67,7 +67,8 @@ pub fn load(repository: &Path, acknowledged: &Path) {
 
 /// A repository on the mount and what is known of it.
 pub struct Git {
-    acknowledged: PathBuf,
+    /// Where the load writes down what it was promised.
+    pub acknowledged: PathBuf,
     /// The commit the branch was found at, or nothing where the repository is new.
     head: Option<String>,
 }
@@ -94,12 +95,6 @@ impl Git {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg("--git").arg(mount.join(NAME)).arg(&self.acknowledged);
         command
-    }
-
-    /// How many commits were acknowledged since the last check.
-    pub fn commits(&self) -> u64 {
-        let record = fs::read_to_string(&self.acknowledged).unwrap();
-        record.lines().filter(|line| line.starts_with("made ")).count() as u64
     }
 
     /// Fails unless the repository is whole and holds what was acknowledged; gives how many commits came to it.

@@ -4,7 +4,7 @@
 //! `fsck`, as the kill left it and after orderly unmounts.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -17,8 +17,10 @@ use crate::sqlite::{ROLLBACK_JOURNALS, Sqlite};
 /// Small, so that blocks are emptied all the time, and partly taken by what nobody changes.
 const IMAGE: &str = "64MiB";
 const IDLE_BYTES: usize = 16 << 20;
-/// The kill comes when up to so many commits of `git` were acknowledged, and a moment later, as long as one may take.
-const COMMITS_MAX: u64 = 8;
+/// The kill comes when up to so many answers were given to `git`, or times as many to SQLite where that is alone, and a
+/// moment later, as long as a commit may take.
+const COMMITS_MAX: u64 = 10;
+const TRANSACTIONS: usize = 12;
 const COMMIT_US_MAX: u64 = 60_000;
 /// About as long as a mount takes, or its end.
 const STEP_US_MAX: u64 = 25_000;
@@ -44,6 +46,14 @@ struct Figures {
     transactions: u64,
     commits: u64,
     unmounts: u64,
+}
+
+/// A load that runs.
+struct Load {
+    name: &'static str,
+    process: Child,
+    /// What it was promised, a line each.
+    acknowledged: PathBuf,
 }
 
 pub struct Rounds {
@@ -123,19 +133,15 @@ impl Rounds {
     /// Kills the server while all loads run; sometimes a moment after it was asked to end.
     fn kill_under_load(&mut self, mut mount: Mount) {
         let journal = ROLLBACK_JOURNALS[self.dice.below(ROLLBACK_JOURNALS.len() as u64) as usize];
-        let mut loads = [
-            self.start("wal", self.wal.load(&mount.path, "wal")),
-            self.start("rollback", self.rollback.load(&mount.path, journal)),
-            self.start("git", self.git.load(&mount.path)),
-        ];
-        let commits = self.dice.below(COMMITS_MAX + 1);
-        wait_for("commits", || {
+        let mut loads = self.start_loads(&mount, journal);
+        let answers = self.dice.below(COMMITS_MAX + 1) as usize * if loads[0].name == "git" { 1 } else { TRANSACTIONS };
+        wait_for("answers", || {
             assert!(mount.is_served(), "the server ended by itself");
-            for (name, load) in &mut loads {
-                let ended = load.try_wait().unwrap();
-                assert!(ended.is_none(), "{name} failed before the kill:\n{}", self.said(name));
+            for load in &mut loads {
+                let ended = load.process.try_wait().unwrap();
+                assert!(ended.is_none(), "{} failed before the kill:\n{}", load.name, self.said(load.name));
             }
-            self.git.commits() >= commits
+            fs::read_to_string(&loads[0].acknowledged).unwrap().lines().count() >= answers
         });
         std::thread::sleep(Duration::from_micros(self.dice.below(COMMIT_US_MAX)));
         if self.dice.below(5) == 0 {
@@ -149,14 +155,30 @@ impl Rounds {
         mount.signal(Signal::KILL);
         mount.wait();
         mount.detach();
-        for (name, mut load) in loads {
-            wait_for(&format!("the end of {name}"), || load.try_wait().unwrap().is_some());
+        for mut load in loads {
+            wait_for(&format!("the end of {}", load.name), || load.process.try_wait().unwrap().is_some());
         }
     }
 
-    fn start(&self, name: &'static str, mut command: Command) -> (&'static str, Child) {
+    /// One load, or all: a sync for one is a sync for all, so that together they hide one that is missing.
+    fn start_loads(&mut self, mount: &Mount, journal: &str) -> Vec<Load> {
+        let (wal, rollback, git) = (&self.wal, &self.rollback, &self.git);
+        let mut loads = vec![
+            ("git", git.load(&mount.path), &git.acknowledged),
+            ("wal", wal.load(&mount.path, "wal"), &wal.acknowledged),
+            ("rollback", rollback.load(&mount.path, journal), &rollback.acknowledged),
+        ];
+        let alone = self.dice.below(loads.len() as u64 + 1) as usize;
+        if alone < loads.len() {
+            loads = vec![loads.swap_remove(alone)];
+        }
+        loads.into_iter().map(|(name, command, acknowledged)| self.start(name, command, acknowledged)).collect()
+    }
+
+    fn start(&self, name: &'static str, mut command: Command, acknowledged: &Path) -> Load {
         let said = File::create(self.log(name)).unwrap();
-        (name, command.stdout(Stdio::null()).stderr(said).spawn().unwrap())
+        let process = command.stdout(Stdio::null()).stderr(said).spawn().unwrap();
+        Load { name, process, acknowledged: acknowledged.to_path_buf() }
     }
 
     fn log(&self, name: &str) -> PathBuf {

@@ -85,7 +85,8 @@ fn commit(database: &Connection, number: i64) -> rusqlite::Result<()> {
 pub struct Sqlite {
     /// Below the mount.
     name: PathBuf,
-    acknowledged: PathBuf,
+    /// Where the load writes down what it was promised.
+    pub acknowledged: PathBuf,
     /// Transactions that were found to be there.
     count: i64,
     /// What they make.
