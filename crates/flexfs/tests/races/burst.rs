@@ -7,22 +7,22 @@ use std::time::Instant;
 
 use crate::act::Actor;
 use crate::common::Dice;
-use crate::op::Op;
+use crate::op::{Op, Theme};
 use crate::order::{Burst, Call, Verdict, search};
 
 /// Makes a burst; the calls as they began.
 pub fn make(mount: &Path, threads: usize, dice: &mut Dice) -> Vec<Call> {
-    let (barrier, start) = (Barrier::new(threads), Instant::now());
+    let (barrier, start, theme) = (Barrier::new(threads), Instant::now(), Theme::any(dice));
     let plans: Vec<(u64, u64)> = (0..threads).map(|_| (4 + dice.below(3), dice.next())).collect();
     let mut calls: Vec<Call> = std::thread::scope(|scope| {
-        let (barrier, start) = (&barrier, &start);
+        let (barrier, start, theme) = (&barrier, &start, &theme);
         let run = |(thread, (count, seed)): (usize, (u64, u64))| {
             scope.spawn(move || {
                 let (mut actor, mut dice) = (Actor { mount, file: None }, Dice::new(seed));
                 let now_ns = || start.elapsed().as_nanos() as u64;
                 barrier.wait();
                 let call = |_| {
-                    let op = Op::any(&mut dice, actor.file.is_some());
+                    let op = Op::any(&mut dice, theme, actor.file.is_some());
                     let begin_ns = now_ns();
                     let outcome = Some(actor.act(&op));
                     Call { thread, op, begin_ns, end_ns: now_ns(), outcome }

@@ -103,12 +103,40 @@ pub enum Outcome {
     Wrong(String),
 }
 
+/// What the calls of a burst are about: the fewer names and kinds of calls, the more of them meet.
+#[derive(Clone, Copy)]
+pub struct Theme {
+    names: u64,
+    dirs: u64,
+    /// Whether there are names below the directories that stay.
+    subs: bool,
+    about: About,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum About {
+    All,
+    Contents,
+    Attributes,
+}
+
+impl Theme {
+    pub fn any(dice: &mut Dice) -> Self {
+        Self {
+            names: 1 + dice.below(NAMES.len() as u64),
+            dirs: 1 + dice.below(DIRS as u64),
+            subs: dice.below(2) == 0,
+            about: [About::All, About::All, About::Contents, About::Attributes][dice.below(4) as usize],
+        }
+    }
+}
+
 impl Op {
     /// Any one; calls on an open file only where the thread has one.
-    pub fn any(dice: &mut Dice, has_file: bool) -> Self {
+    pub fn any(dice: &mut Dice, theme: &Theme, has_file: bool) -> Self {
         let value = 1 + dice.below(255) as u8;
         let pick = |dice: &mut Dice, from: &[u32]| from[dice.below(from.len() as u64) as usize];
-        if has_file && dice.below(2) == 0 {
+        if has_file && theme.about != About::Attributes && dice.below(5) > u64::from(theme.about == About::All) {
             return match dice.below(9) {
                 0 | 1 => Op::Write(pick(dice, &OFFSETS), value),
                 2 => Op::Append(value),
@@ -119,8 +147,13 @@ impl Op {
                 _ => Op::Sync,
             };
         }
-        let at = Place::any(dice);
-        match dice.below(22) {
+        let at = Place::any(dice, theme);
+        let call = match theme.about {
+            About::Contents if dice.below(4) > 0 => dice.below(5),
+            About::Attributes if dice.below(4) > 0 => 19 + dice.below(2),
+            _ => dice.below(22),
+        };
+        match call {
             0 | 1 => Op::Create(at),
             2..5 => Op::Open(at, OpenFlags { create: dice.below(2) == 0, truncate: dice.below(4) == 0 }),
             5 | 6 => Op::Unlink(at),
@@ -128,10 +161,10 @@ impl Op {
             9 => Op::Rmdir(at),
             10 => Op::Symlink(at, value),
             11 => Op::Readlink(at),
-            12 | 13 => Op::Link(at, Place::any(dice)),
+            12 | 13 => Op::Link(at, Place::any(dice, theme)),
             14..17 => {
                 let how = [Move::Replace, Move::Replace, Move::NoReplace, Move::Exchange][dice.below(4) as usize];
-                Op::Rename(at, Place::any(dice), how)
+                Op::Rename(at, Place::any(dice, theme), how)
             }
             17 | 18 => Op::Stat(at),
             19 => {
@@ -157,10 +190,10 @@ impl Op {
 }
 
 impl Place {
-    fn any(dice: &mut Dice) -> Self {
-        let name = |dice: &mut Dice| dice.below(NAMES.len() as u64) as usize;
-        let sub = (dice.below(5) == 0).then(|| name(dice));
-        Self { dir: dice.below(DIRS as u64) as usize, sub, name: name(dice) }
+    fn any(dice: &mut Dice, theme: &Theme) -> Self {
+        let name = |dice: &mut Dice| dice.below(theme.names) as usize;
+        let sub = (theme.subs && dice.below(4) == 0).then(|| name(dice));
+        Self { dir: dice.below(theme.dirs) as usize, sub, name: name(dice) }
     }
 
     /// Its path below the mount.
