@@ -22,7 +22,7 @@ const WRITERS: u64 = 4;
 
 /// Of half of the writers a record is a page and more, of the others so small that the server keeps it until a sync.
 fn record_bytes(writer: u64) -> usize {
-    if writer % 2 == 0 { 5_000 } else { 600 }
+    if writer.is_multiple_of(2) { 5_000 } else { 600 }
 }
 
 fn record(writer: u64, number: u64) -> Vec<u8> {
