@@ -5,11 +5,12 @@
 //! for as long as it likes: nobody else changes the volume under it. What it leaves to a file system is done in
 //! `make` (who owns what is made, access control lists, the end of set-user-id and set-group-id) and `data`.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use emulator::Chip;
@@ -34,17 +35,22 @@ use crate::clock::now_ns;
 const XATTR_CREATE: i32 = 1;
 const XATTR_REPLACE: i32 = 2;
 
+/// Replaced inodes to be remembered: more than can be on the way from a look for a name to what it found.
+const REPLACED_MAX: usize = 1024;
+
 /// The server of one mounted volume.
 pub struct Server {
     volume: Arc<Volume>,
     chunk_bytes: u32,
     manner: Manner,
     writers: Arc<Writers>,
+    /// The latest inodes of which another took the last name.
+    replaced: Mutex<VecDeque<Ino>>,
 }
 
 impl Server {
     pub fn new(volume: Arc<Volume>, chunk_bytes: u32, manner: Manner) -> Self {
-        Self { volume, chunk_bytes, manner, writers: Arc::default() }
+        Self { volume, chunk_bytes, manner, writers: Arc::default(), replaced: Mutex::default() }
     }
 
     /// The files that are open for writing.
@@ -60,6 +66,20 @@ impl Server {
             }
             Err(errno) => reply.error(errno),
         }
+    }
+
+    /// What is asked of an inode itself, not of a name, once another has replaced it: the kernel looks for the name again.
+    /// Not so for one that was removed: made again meanwhile, the kernel may take it for what it was before its last change.
+    fn of_inode<T>(&self, ino: Ino, result: Result<T, Errno>) -> Result<T, Errno> {
+        result.map_err(|errno| {
+            let gone = errno.code() == Errno::ENOENT.code();
+            if gone && self.replaced().contains(&ino) { Errno::ESTALE } else { errno }
+        })
+    }
+
+    fn replaced(&self) -> MutexGuard<'_, VecDeque<Ino>> {
+        // A list is changed in one step: whoever panicked left it whole.
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A directory is being read.
@@ -78,12 +98,6 @@ impl Server {
 /// How long the kernel may believe these attributes.
 fn attr_ttl(attr: &Attr) -> Duration {
     if is_privileged(attr.mode) { Duration::ZERO } else { LONG }
-}
-
-/// What is asked of an inode itself, not of a name, once it is gone: the kernel had found it under a name that may stand
-/// for another by now, or be missing, and looks again.
-fn of_inode<T>(result: Result<T, Errno>) -> Result<T, Errno> {
-    result.map_err(|errno| if errno.code() == Errno::ENOENT.code() { Errno::ESTALE } else { errno })
 }
 
 fn answer_empty(reply: ReplyEmpty, result: Result<(), Errno>) {
@@ -121,7 +135,7 @@ impl Filesystem for Server {
     fn forget(&self, _req: &Request, _ino: INodeNo, _nlookup: u64) {}
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.answer_attr(reply, of_inode(self.volume.read(|fs| fs.getattr(ino.0))));
+        self.answer_attr(reply, self.of_inode(ino.0, self.volume.read(|fs| fs.getattr(ino.0))));
     }
 
     fn setattr(
@@ -152,7 +166,7 @@ impl Filesystem for Server {
             ctime_ns: ctime.map(from_request),
         };
         let result = self.volume.change(|fs| make::change(fs, req, ino.0, changes));
-        self.answer_attr(reply, of_inode(result));
+        self.answer_attr(reply, self.of_inode(ino.0, result));
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
@@ -161,7 +175,7 @@ impl Filesystem for Server {
             fs.accessed(ino.0, now_ns())?;
             Ok(target)
         });
-        match of_inode(target) {
+        match self.of_inode(ino.0, target) {
             Ok(target) => reply.data(&target),
             Err(errno) => reply.error(errno),
         }
@@ -212,9 +226,20 @@ impl Filesystem for Server {
             none if none.is_empty() => RenameMode::Replace,
             _ => return reply.error(Errno::EINVAL),
         };
-        let result = self
-            .volume
-            .change(|fs| fs.rename(parent.0, name.as_bytes(), newparent.0, newname.as_bytes(), mode, now_ns()));
+        let result = self.volume.change(|fs| {
+            let target = fs.lookup(newparent.0, newname.as_bytes()).map(|attr| attr.ino);
+            fs.rename(parent.0, name.as_bytes(), newparent.0, newname.as_bytes(), mode, now_ns())?;
+            if let Ok(target) = target
+                && fs.getattr(target).map_or(true, |attr| attr.nlink == 0)
+            {
+                let mut replaced = self.replaced();
+                replaced.push_back(target);
+                if replaced.len() > REPLACED_MAX {
+                    replaced.pop_front();
+                }
+            }
+            Ok(())
+        });
         answer_empty(reply, result);
     }
 
@@ -224,7 +249,7 @@ impl Filesystem for Server {
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match of_inode(self.volume.read(|fs| fs.open(ino.0))) {
+        match self.of_inode(ino.0, self.volume.read(|fs| fs.open(ino.0))) {
             Ok(()) => {
                 self.writers.opened(ino.0, flags);
                 reply.opened(NO_HANDLE, FopenFlags::FOPEN_KEEP_CACHE);
@@ -315,7 +340,7 @@ impl Filesystem for Server {
     }
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match of_inode(self.volume.read(|fs| fs.open(ino.0))) {
+        match self.of_inode(ino.0, self.volume.read(|fs| fs.open(ino.0))) {
             Ok(()) => reply.opened(NO_HANDLE, FopenFlags::empty()),
             Err(errno) => reply.error(errno),
         }
@@ -386,11 +411,11 @@ impl Filesystem for Server {
         let how = (flags & XATTR_CREATE != 0, flags & XATTR_REPLACE != 0);
         let attribute = (name.as_bytes(), value);
         let result = self.volume.change(|fs| make::set_attribute(fs, req, ino.0, attribute, how));
-        answer_empty(reply, of_inode(result));
+        answer_empty(reply, self.of_inode(ino.0, result));
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        answer_xattr(reply, size, of_inode(self.volume.read(|fs| fs.getxattr(ino.0, name.as_bytes()))));
+        answer_xattr(reply, size, self.of_inode(ino.0, self.volume.read(|fs| fs.getxattr(ino.0, name.as_bytes()))));
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
@@ -402,17 +427,17 @@ impl Filesystem for Server {
             }
             bytes
         });
-        answer_xattr(reply, size, of_inode(names));
+        answer_xattr(reply, size, self.of_inode(ino.0, names));
     }
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let result = self.volume.change(|fs| fs.removexattr(ino.0, name.as_bytes(), now_ns()));
-        answer_empty(reply, of_inode(result));
+        answer_empty(reply, self.of_inode(ino.0, result));
     }
 
     /// Never asked, since the kernel checks permissions itself; whatever exists may be accessed.
     fn access(&self, _req: &Request, ino: INodeNo, _mask: AccessFlags, reply: ReplyEmpty) {
-        answer_empty(reply, of_inode(self.volume.read(|fs| fs.getattr(ino.0))).map(|_| ()));
+        answer_empty(reply, self.of_inode(ino.0, self.volume.read(|fs| fs.getattr(ino.0))).map(|_| ()));
     }
 
     fn fallocate(
