@@ -186,6 +186,22 @@ impl Search<'_> {
             (Op::Link(..), Outcome::Error(errno)) => {
                 *errno == Errno::NOENT.raw_os_error() && state.may_be_miscounted(thread)
             }
+            // What was found may be removed before it is reached; where the name is made again just then, it was
+            // missing for a moment all the same.
+            (
+                Op::Open(..)
+                | Op::Stat(_)
+                | Op::Readlink(_)
+                | Op::SetAttribute(..)
+                | Op::GetAttribute(_)
+                | Op::RemoveAttribute(_),
+                Outcome::Error(errno),
+            ) => {
+                let removal = |other: &&Call| matches!(other.op, Op::Unlink(_) | Op::Rmdir(_));
+                let meets = |other: &&Call| other.begin_ns <= call.end_ns && call.begin_ns <= other.end_ns;
+                *errno == Errno::NOENT.raw_os_error()
+                    && self.threads.iter().flatten().copied().filter(removal).any(|other| meets(&other))
+            }
             (Op::Stat(_) | Op::Size, Outcome::Size(size)) => {
                 self.early_sizes
                     && (0..self.threads.len()).any(|other| {
