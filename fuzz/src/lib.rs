@@ -1,0 +1,28 @@
+//! What the fuzzers do, and with what: `fuzz_targets` only hands bytes over.
+//!
+//! `volumes` makes small real volumes, `slots` reaches what stands on their chips, `fields` knows where the numbers in
+//! it are, `edits` reads an input as a list of changes to them. `exercise` mounts what came of it and uses it.
+//! `image_file` does the same one level below, `operations` drives a sound volume beside the model. Invariant: one
+//! input always does the same, whatever ran before it in the process.
+
+pub mod edits;
+pub mod exercise;
+mod fields;
+pub mod image_file;
+mod metered;
+pub mod operations;
+mod record;
+mod slots;
+pub mod volumes;
+
+use std::alloc::System;
+
+use cap::Cap;
+
+/// Memory that an input may take, bytes. The volumes take a few MiB; whoever asks for this much trusts a number it
+/// found on a chip.
+const HEAP_BYTES: usize = 192 << 20;
+
+/// libFuzzer limits the whole process only, and each allocation only with a sanitizer.
+#[global_allocator]
+static HEAP: Cap<System> = Cap::new(System, HEAP_BYTES);

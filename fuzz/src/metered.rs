@@ -1,0 +1,97 @@
+//! A chip that counts what is asked of it, so that a file system that runs in circles is caught where it does.
+//!
+//! Invariant: apart from the panic at the end of the allowance it behaves as the chip inside.
+
+use emulator::Chip;
+use nand::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, ReadInfo};
+
+/// Operations of the chip that one call may take. The volumes have a few hundred pages; a check reads each some times.
+const OPERATIONS_PER_CALL: u64 = 30_000;
+
+/// The wrapper.
+pub(crate) struct Metered {
+    chip: Box<Chip>,
+    left: u64,
+}
+
+impl Metered {
+    pub(crate) fn new(chip: Chip) -> Self {
+        Self { chip: Box::new(chip), left: OPERATIONS_PER_CALL }
+    }
+
+    /// Another call begins.
+    pub(crate) fn refill(&mut self) {
+        self.left = OPERATIONS_PER_CALL;
+    }
+
+    pub(crate) fn chip(&self) -> &Chip {
+        &self.chip
+    }
+
+    pub(crate) fn chip_mut(&mut self) -> &mut Chip {
+        &mut self.chip
+    }
+
+    fn spend(&mut self) {
+        assert!(self.left > 0, "one call took {OPERATIONS_PER_CALL} operations of the chip and was not done");
+        self.left -= 1;
+    }
+}
+
+impl Nand for Metered {
+    fn geometry(&self) -> &Geometry {
+        self.chip.geometry()
+    }
+
+    fn layout(&self, mode: CellMode) -> &Layout {
+        self.chip.layout(mode)
+    }
+
+    fn endurance(&self, mode: CellMode) -> u32 {
+        self.chip.endurance(mode)
+    }
+
+    fn read(
+        &mut self,
+        block: u32,
+        page: u32,
+        column: u32,
+        data: &mut [u8],
+        spare: &mut [u8],
+        cause: Cause,
+    ) -> Result<ReadInfo, NandError> {
+        self.spend();
+        self.chip.read(block, page, column, data, spare, cause)
+    }
+
+    fn program(
+        &mut self,
+        block: u32,
+        unit: u32,
+        mode: CellMode,
+        data: &[u8],
+        spare: &[u8],
+        cause: Cause,
+    ) -> Result<(), NandError> {
+        self.spend();
+        self.chip.program(block, unit, mode, data, spare, cause)
+    }
+
+    fn erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
+        self.spend();
+        self.chip.erase(block, cause)
+    }
+
+    fn barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+        self.spend();
+        self.chip.barrier(failures)
+    }
+
+    fn is_bad(&self, block: u32) -> bool {
+        self.chip.is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: u32) -> Result<(), NandError> {
+        self.chip.mark_bad(block)
+    }
+}
