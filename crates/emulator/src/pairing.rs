@@ -67,7 +67,7 @@ fn dist3(pages_per_block: u32, stride: u32, bits: u8) -> Result<Vec<Vec<u32>>, P
             why: format!("\"dist3\" is for 2 bits per cell, not {bits}"),
         });
     }
-    if stride == 0 || !pages_per_block.is_multiple_of(2 * stride) || pages_per_block / stride < 4 {
+    if stride == 0 || pages_per_block / stride < 4 || !pages_per_block.is_multiple_of(2 * stride) {
         return Err(ProfileError::Field {
             field: "programming.pairing_stride",
             why: format!("a block of {pages_per_block} pages does not divide into pairs of steps of {stride} pages"),

@@ -26,6 +26,8 @@ use crate::index::tree::Tree;
 /// Sequence numbers left out after a recovery: those of programs in flight that nobody saw.
 const SEQ_GAP: u64 = 1024;
 
+const NO_ROOT: Error = Error::Corrupt { what: "the root directory", slot: 0 };
+
 impl<N: Nand> Fs<N> {
     /// Mounts the chip; on failure the chip is given back.
     pub fn mount(mut nand: N, options: MountOptions) -> core::result::Result<Self, (N, Error)> {
@@ -94,7 +96,7 @@ impl<N: Nand> Fs<N> {
         match self.inode(ROOT_INO) {
             Ok(_) => {}
             Err(Error::Corrupt { .. }) => self.stand_in_for_root(anchor),
-            Err(_) => return Err(Error::Corrupt { what: "the root directory", slot: 0 }),
+            Err(_) => return Err(NO_ROOT),
         }
         if self.options.read_only {
             return Ok(());
@@ -173,6 +175,10 @@ impl<N: Nand> Fs<N> {
         let scan = Scan::new(&mut self.flash, anchor)?;
         let last_seq = scan.last_seq.max(anchor.seq);
         let dropped = self.apply(&scan)?;
+        // Before anything is written: a volume without a root is refused.
+        if self.inode(ROOT_INO) == Err(Error::NotFound) {
+            return Err(NO_ROOT);
+        }
         set_log_position(&mut self.flash, last_seq + SEQ_GAP);
         if dropped {
             self.volume.epoch += 1;
@@ -304,7 +310,8 @@ fn check_anchor(anchor: &Anchor, shape: &Shape) -> Result<()> {
     let counters =
         [anchor.seq, anchor.serial, anchor.checkpoint, anchor.next_ino, anchor.files, anchor.reserved_chunks];
     let sound = heads
-        && anchor.pair.iter().all(|&block| block < anchor.blocks)
+        && anchor.pair.iter().all(|&block| block < anchor.blocks.min(ANCHOR_BLOCKS))
+        && anchor.pair.first() != anchor.pair.last()
         && counters.iter().all(|&counter| counter < 1 << 47)
         && anchor.epoch < 1 << 31
         && anchor.index_pages <= shape.stride * u64::from(anchor.blocks);

@@ -128,6 +128,7 @@ impl<N: Nand> Fs<N> {
         let era = self.flash.era;
         let Some(mut found) = self.flash.blocks.get_mut(block) else { return };
         found.era = era;
+        found.entry.failing |= found.entry.used_as == Use::Bad;
         found.entry.used_as = Use::Log;
         found.entry.native = visited.id == HeadId::Native;
         found.entry.erased = false;

@@ -18,6 +18,9 @@ use crate::format::place::Slot;
 use crate::format::summary::Summary;
 use crate::format::tag::{Kind, Tag};
 
+/// One past the greatest sequence number that is believed: the anchor after a recovery must still hold what follows.
+const SEQ_END: u64 = (1 << 47) - (1 << 20);
+
 /// A block the log went through.
 pub(super) struct Visited {
     pub id: HeadId,
@@ -134,7 +137,7 @@ impl Scan {
     }
 
     fn found(&mut self, tag: Tag, slot: Slot, visited: &mut Visited) {
-        if tag.seq < self.seq || tag.unlogged || !matches!(tag.kind, Kind::Data | Kind::Nodes) {
+        if !(self.seq..SEQ_END).contains(&tag.seq) || tag.unlogged || !matches!(tag.kind, Kind::Data | Kind::Nodes) {
             return;
         }
         visited.erases = Some(tag.erases);

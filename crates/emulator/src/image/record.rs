@@ -10,6 +10,8 @@ use crate::table::{BlockMeta, PageState};
 const BAD: u8 = 1;
 const FAILED: u8 = 2;
 pub(super) const CLOCK_BYTES: usize = 16;
+/// A time later than this was not written by us: a chip that old would be of the 22nd century.
+const LATEST_NS: u64 = 1 << 62;
 
 /// Writes a block's record into `bytes`.
 pub(super) fn encode(bytes: &mut Vec<u8>, length: usize, meta: &BlockMeta, states: &[PageState], now_ns: u64) {
@@ -61,7 +63,8 @@ pub(super) fn decode(bytes: &[u8], states: &mut [PageState]) -> Option<(BlockMet
         failed: bytes[5] & FAILED != 0,
         unsaved_reads: false,
     };
-    Some((meta, u64_at(bytes, 32)))
+    let written_ns = u64_at(bytes, 32);
+    (written_ns <= LATEST_NS).then_some((meta, written_ns))
 }
 
 pub(super) fn encode_clock(now_ns: u64) -> [u8; CLOCK_BYTES] {
@@ -77,5 +80,6 @@ pub(super) fn decode_clock(bytes: &[u8; CLOCK_BYTES]) -> Option<u64> {
     if bytes.iter().all(|&byte| byte == 0) {
         return Some(0);
     }
-    (CRC.checksum(&bytes[4..]) == u32_at(bytes, 0)).then(|| u64_at(bytes, 8))
+    let now_ns = u64_at(bytes, 8);
+    (CRC.checksum(&bytes[4..]) == u32_at(bytes, 0) && now_ns <= LATEST_NS).then_some(now_ns)
 }
