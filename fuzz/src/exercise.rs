@@ -1,8 +1,8 @@
 //! Mounts a chip that may hold anything, looks at all of it, writes to it, and mounts it again.
 //!
 //! Whatever the volume answers is right, errors included; wrong are panics, calls that never end, and memory that
-//! grows. Invariants, both checked: a read-only mount programs and erases nothing, and no call claims to have read more
-//! than its buffer holds.
+//! grows. Invariants, all checked: a read-only mount programs and erases nothing, nor does one that is refused, and no
+//! call claims to have read more than its buffer holds.
 
 use emulator::Chip;
 use flexfs_core::{
@@ -77,9 +77,13 @@ pub fn exercise(chip: Chip, usage: &Use) {
     if usage.looks_first {
         chip = look_only(chip, usage);
     }
+    let before = chip.chip().operations();
     let mut fs = match mount(chip, usage, false) {
         Ok(fs) => fs,
-        Err(_) => return,
+        Err(chip) => {
+            assert_eq!(chip.chip().operations(), before, "a mount that was refused programmed or erased something");
+            return;
+        }
     };
     let seen = if usage.writes_first { vec![ROOT_INO] } else { look(&mut fs, INODES_MAX) };
     change(&mut fs, &seen, usage);
