@@ -98,6 +98,8 @@ fn texts_that_describe_no_chip_are_refused_with_the_reason() {
     for (from, to, word) in [
         ("pages_per_block = 128", "pages_per_block = 0", "pages_per_block"),
         ("pages_per_block = 128", "pages_per_block = 5", "pairing_stride"),
+        // Twice this stride is past what 32 bits hold: it was computed before it was looked at.
+        ("pairing_stride = 2", "pairing_stride = 2147483648", "pairing_stride"),
         ("bits_per_cell = 2", "bits_per_cell = 3", "dist3"),
         ("read_ns = [409000]", "read_ns = []", "read_ns"),
         ("wear = 100.0", "wear = nan", "errors"),

@@ -9,6 +9,7 @@ mod cli;
 mod clock;
 mod cmd;
 mod fuse;
+mod health;
 mod host;
 mod image;
 mod interrupt;

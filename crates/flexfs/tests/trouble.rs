@@ -94,3 +94,31 @@ fn in_the_background_complaints_go_on_into_a_file() {
     wait_for("the last word", || said().contains("cannot unmount"));
     assert_eq!(said().lines().filter(|line| line.contains("unmount and mount again")).count(), 1, "{}", said());
 }
+
+/// A chip whose blocks endure ten erases, formatted and filled so often that most of them are used.
+#[test]
+fn a_chip_that_comes_near_its_end_is_announced_under_the_mount_and_by_info() {
+    let dir = tempfile::tempdir().unwrap();
+    let (chip, image) = (dir.path().join("chip.toml"), dir.path().join("flash.img"));
+    let text =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../emulator/profiles/flexfs-mlc.toml")).unwrap();
+    fs::write(&chip, text.replace("native_erases = 10_000", "native_erases = 10")).unwrap();
+    run(flexfs(["mkfs", "--size", "16MiB", "--profile"]).arg(&chip).arg(&image));
+    let health = || common::info(&image)["health"].clone();
+    assert_eq!(health()["state"], "good");
+    let file = dir.path().join("file");
+    for round in 0.. {
+        if health()["life_used"].as_f64().unwrap() >= 0.8 {
+            break;
+        }
+        assert!(round < 100, "it does not wear: {}", health());
+        fs::write(&file, Dice::new(round).bytes(4 << 20)).unwrap();
+        run(flexfs(["put"]).arg(&image).arg(&file).arg("/"));
+    }
+    assert_eq!(health()["state"], "worn");
+    let mut mount = Mount::new(&image);
+    umount(&mount.path);
+    assert_eq!(mount.wait().code(), Some(0));
+    let said = mount.complaints();
+    assert!(said.contains("have another chip ready") && said.lines().count() == 1, "{said}");
+}

@@ -4,6 +4,7 @@ use emulator::{Chip, FaultConfig};
 use flexfs_core::{Error, Fs, Mode, MountOptions, NewNode, ROOT_INO, kind};
 use lab::crash::{Rig, Run};
 use lab::ops::{Step, Supply};
+use nand::Nand;
 
 const STEPS: usize = 6_000;
 const FAIL_A_PROGRAM_EVERY: usize = 400;
@@ -201,6 +202,24 @@ fn a_cut_while_an_anchor_block_is_replaced_leaves_no_block_that_looks_erased() {
         let mut fs = mount(hurt, &rig);
         overwrite(&mut fs, &mut Supply::new(cut), cut, 40);
         assert_eq!(fs.check().unwrap().findings, Vec::<String>::new(), "cut {cut}");
+    }
+}
+
+/// A driver may mark a block bad that a log head stood in when the power failed. The mark was forgotten in the replay, the
+/// head went on in the block, and the chip refused every mount.
+#[test]
+fn a_block_marked_bad_under_a_log_head_is_left() {
+    let rig = sized(64, 16, Mode::Baseline);
+    let chip = filled(rig.chip(3).unwrap(), &rig);
+    for writes in 1..30 {
+        let mut fs = mount(chip.snapshot(), &rig);
+        overwrite(&mut fs, &mut Supply::new(9), 9, writes);
+        let heads: Vec<u32> = fs.blocks().filter(|block| block.head.is_some()).map(|block| block.number).collect();
+        let mut hurt = fs.into_chip();
+        heads.into_iter().for_each(|block| hurt.mark_bad(block).unwrap());
+        let mut fs = mount(hurt, &rig);
+        overwrite(&mut fs, &mut Supply::new(10), 10, 20);
+        assert_eq!(fs.check().unwrap().findings, Vec::<String>::new(), "after {writes} writes");
     }
 }
 

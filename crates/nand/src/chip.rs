@@ -15,7 +15,7 @@ pub enum Cause {
     Migration,
     /// Collecting what is still valid in a block that is mostly stale.
     Gc,
-    /// Evening out erase counts.
+    /// Evening out erase counts, and writing anew what fades.
     WearLevel,
 }
 

@@ -83,3 +83,25 @@ pub(super) fn decode_clock(bytes: &[u8; CLOCK_BYTES]) -> Option<u64> {
     let now_ns = u64_at(bytes, 8);
     (CRC.checksum(&bytes[4..]) == u32_at(bytes, 0) && now_ns <= LATEST_NS).then_some(now_ns)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record with a good checksum and a time at the end of 64 bits was believed, and the clock ran over it.
+    #[test]
+    fn times_that_no_chip_lives_to_see_are_not_believed() {
+        let (mut bytes, mut states) = (Vec::new(), [PageState::Erased; 4]);
+        for (now_ns, believed) in [(LATEST_NS, true), (u64::MAX, false)] {
+            encode(
+                &mut bytes,
+                RECORD_HEAD_BYTES + 4,
+                &BlockMeta { erase_count: 1, ..BlockMeta::default() },
+                &states.clone(),
+                now_ns,
+            );
+            assert_eq!(decode(&bytes, &mut states).is_some(), believed);
+            assert_eq!(decode_clock(&encode_clock(now_ns)).is_some(), believed);
+        }
+    }
+}

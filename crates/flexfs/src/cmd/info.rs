@@ -7,6 +7,7 @@ use flexfs_core::{Info, dump::BlockInfo};
 use nand::{Cause, CellMode, Geometry, Nand};
 use serde_json::{Value, json};
 
+use crate::health::Health;
 use crate::output::{grouped, table};
 use crate::tree::damage;
 use crate::{cli, image, output, size};
@@ -60,8 +61,6 @@ struct Figures {
 const RANGES: u32 = 8;
 /// The longest bar of the histogram.
 const BAR: usize = 40;
-/// A block this far through its endurance is worth a word.
-const WORN: f64 = 0.8;
 
 /// Blocks by how often they were erased: from, to (both included), how many.
 fn histogram(erases: &[u32]) -> Vec<(u32, u32, usize)> {
@@ -82,24 +81,27 @@ impl Figures {
         self.info.erases_total as f64 / f64::from(good)
     }
 
-    /// How far the most worn block is through its native endurance.
-    fn life_used(&self) -> f64 {
-        f64::from(self.info.erases_max) / f64::from(self.endurance[1].max(1))
+    fn health(&self) -> Health {
+        Health::of(&self.info, self.endurance[1])
+    }
+
+    /// In a word: what is wrong with what it holds comes before what is wrong with the chip.
+    fn word(&self) -> &'static str {
+        if self.damage.is_some() { "damaged" } else { self.health().word }
     }
 
     /// In a word and why.
-    fn health(&self) -> (&'static str, String) {
-        let (bad, failing) = (self.info.blocks.bad, self.info.failing_blocks);
-        let life = format!("{:.1} % of the endurance used at most", 100.0 * self.life_used());
-        let blocks = format!("{} bad blocks, {} failing", grouped(bad.into()), grouped(failing.into()));
-        let word = match () {
-            () if self.damage.is_some() => "damaged",
-            () if self.life_used() >= 1.0 => "worn out",
-            () if failing > 0 => "failing",
-            () if self.life_used() >= WORN => "worn",
-            () => "good",
-        };
-        (word, format!("{word}; {life}, {blocks}"))
+    fn said_of_health(&self) -> String {
+        let info = &self.info;
+        format!(
+            "{}; {:.1} % of the endurance used at most, {} bad blocks, {} failing, {} fading, {} to spare",
+            self.word(),
+            100.0 * self.health().life_used,
+            grouped(info.blocks.bad.into()),
+            grouped(info.failing_blocks.into()),
+            grouped(info.fading_blocks.into()),
+            grouped(info.spare_blocks.into()),
+        )
     }
 
     /// How the volume was left.
@@ -146,7 +148,13 @@ impl Figures {
                 "bad": info.blocks.bad,
             },
             "reserved_bytes": info.reserved_bytes,
-            "health": { "state": self.health().0, "life_used": self.life_used(), "failing_blocks": info.failing_blocks },
+            "health": {
+                "state": self.word(),
+                "life_used": self.health().life_used,
+                "failing_blocks": info.failing_blocks,
+                "fading_blocks": info.fading_blocks,
+                "spare_blocks": info.spare_blocks,
+            },
             "programmed_bytes": Cause::ALL.iter().zip(info.written_bytes).map(|(cause, bytes)| (cause.name(), bytes)).collect::<std::collections::BTreeMap<_, _>>(),
             "wear": {
                 "histogram": histogram(&self.erases).iter().map(|(from, to, blocks)| json!({ "from": from, "to": to, "blocks": blocks })).collect::<Vec<_>>(),
@@ -233,7 +241,7 @@ impl Figures {
                 ),
             ),
             ("programmed", written.join(", ")),
-            ("health", self.health().1),
+            ("health", self.said_of_health()),
         ]);
         let histogram = histogram(&self.erases);
         let most = histogram.iter().map(|(.., blocks)| *blocks).max().unwrap_or(0).max(1);

@@ -116,6 +116,9 @@ fn serve(order: &Order) -> Result<ExitCode> {
         ));
         manner.flags.set(MountFlags::RDONLY, damage.read_only || read_only);
     }
+    if fs.info().is_ok_and(|info| info.ended.is_some()) {
+        manner.flags.set(MountFlags::RDONLY, true);
+    }
     let (name, mountpoint) = (absolute(order.image)?, absolute(order.mountpoint)?);
     let to_sync = if read_only || !sync_image { None } else { Some(File::open(&name)?) };
     let serving = Serving::start(fs, Attach { name: &name, image: to_sync, mountpoint: &mountpoint, manner })?;

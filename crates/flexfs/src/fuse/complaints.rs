@@ -57,7 +57,8 @@ impl Complaints {
         );
     }
 
-    fn tell(&self, why: &str) {
+    /// Tells whoever keeps the volume, once.
+    pub fn tell(&self, why: &str) {
         // A set is changed in one step: whoever panicked left it whole.
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() < LINES_MAX && told.insert(why.to_owned()) {

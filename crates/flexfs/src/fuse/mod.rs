@@ -196,6 +196,7 @@ pub fn end_of_session(served: io::Result<()>) -> io::Result<()> {
 
 /// Syncs what has grown old and does background work until `stopped` is hung up.
 fn keep_time(volume: &Volume, stopped: &mpsc::Receiver<()>) {
+    volume.warn();
     let mut pause = TICK;
     while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
         pause = volume.tick(TICK);

@@ -18,6 +18,7 @@ use fuser::Errno;
 use super::Manner;
 use super::complaints::Complaints;
 use crate::clock::now_ns;
+use crate::health::Health;
 
 /// How old a change may get before the timer syncs it, unless a mount says otherwise.
 pub const SYNC_AFTER: Duration = Duration::from_millis(500);
@@ -26,7 +27,12 @@ struct Open {
     fs: Fs<Chip>,
     /// When the oldest change happened that no sync has covered.
     dirty_since: Option<Instant>,
+    /// When the chip's health was looked at last.
+    health_seen: Option<Instant>,
 }
+
+/// Between two looks at the chip's health.
+const HEALTH_EVERY: Duration = Duration::from_secs(600);
 
 /// A mounted file system behind its lock.
 pub struct Volume {
@@ -41,7 +47,7 @@ pub struct Volume {
 impl Volume {
     /// A volume, by the name under which one complains of it, whose syncs reach as far as `image`, if there is one.
     pub fn new(fs: Fs<Chip>, name: &Path, image: Option<File>, manner: &Manner) -> Self {
-        let open = Mutex::new(Some(Open { fs, dirty_since: None }));
+        let open = Mutex::new(Some(Open { fs, dirty_since: None, health_seen: None }));
         let complaints = Complaints::about(name);
         Self { open, waiting: AtomicUsize::new(0), image, complaints, manner: *manner }
     }
@@ -81,11 +87,12 @@ impl Volume {
     ///
     /// Says how long the timer may sleep; errors have been told.
     pub fn tick(&self, longest: Duration) -> Duration {
-        if self.manner.read_only() {
-            return longest;
-        }
         if self.waiting.load(Ordering::Acquire) > 0 {
             return longest.min(Duration::from_millis(1));
+        }
+        self.warn();
+        if self.manner.read_only() {
+            return longest;
         }
         let mut synced = false;
         let next = self.locked(|open| {
@@ -102,6 +109,20 @@ impl Volume {
         match next {
             Ok(Some(at_ns)) => Duration::from_nanos(u64::try_from(at_ns - now_ns()).unwrap_or(0)).min(longest),
             Ok(None) | Err(_) => longest,
+        }
+    }
+
+    /// Says what the chip's owner should know of its health, if it is time to look.
+    pub fn warn(&self) {
+        let looked = self.locked(|open| {
+            if open.health_seen.is_some_and(|seen| seen.elapsed() < HEALTH_EVERY) {
+                return Ok(None);
+            }
+            open.health_seen = Some(Instant::now());
+            Ok(Health::of_volume(&mut open.fs))
+        });
+        if let Ok(Some(Health { warning: Some(warning), .. })) = looked {
+            self.complaints.tell(warning);
         }
     }
 
