@@ -8,8 +8,22 @@ use std::process::Command;
 
 use common::{flexfs, run};
 
-const COMMANDS: [&str; 13] =
-    ["mkfs", "mount", "info", "fsck", "dump", "ls", "get", "put", "mkdir", "rm", "bench", "completions", "man"];
+const COMMANDS: [&str; 14] = [
+    "mkfs",
+    "mount",
+    "info",
+    "fsck",
+    "dump",
+    "ls",
+    "get",
+    "put",
+    "mkdir",
+    "rm",
+    "bench",
+    "torture",
+    "completions",
+    "man",
+];
 
 #[test]
 fn the_help_lists_every_command_in_its_group() {

@@ -11,9 +11,10 @@ use super::values::Offered;
 #[command(after_help = "\
 Examples:
   flexfs torture                       a part of everything, some minutes
-  flexfs torture --exhaustive --json   all sequences of one and two operations, cut everywhere in every way
+  flexfs torture --exhaustive --json   all sequences, cut in every way
   flexfs torture --chip native         MLC written natively alone
-  flexfs torture --chip slc --ops 'write foo 0 4096; sync; rename foo B/foo; sync' --cut 3:garbage --cut 0:old
+  flexfs torture --chip slc --ops 'unlink foo; sync; mkdir foo'
+  flexfs torture --chip slc --ops 'append foo 10; sync' --cut 2:garbage
 
 Every program and erase of a script is cut in each way the chip knows: nothing happened (old), mixed bytes (garbage),
 it was complete (full), it reads well once (unstable), it does not read (uncorrectable), it looks erased and is not

@@ -40,6 +40,12 @@ fn replay(case: &Case, args: &cli::Torture) -> Result<Report, String> {
     let base = Base::prepare(case.setup, case.ground)?;
     let cuts = if args.replay.cuts.is_empty() { Cuts::Planned } else { Cuts::Only(&args.replay.cuts) };
     let mut findings = case.run(&base, cuts);
+    let judged = [findings.cuts, findings.double_cuts, findings.triple_cuts];
+    if let Some(missed) = args.replay.cuts.iter().zip(judged).find_map(|(cut, judged)| (judged == 0).then_some(cut)) {
+        return Err(format!(
+            "there is nothing to cut at {missed}: the script, or the recovery, does not come that far"
+        ));
+    }
     let found = std::mem::take(&mut findings.violations);
     let told = found.iter().map(|violation| (1, case.clone(), violation.clone())).collect();
     Ok(Report { findings, violations: found.len(), told })

@@ -1,0 +1,47 @@
+//! The torture command: what it prints, and that single cases are run again as they are asked for.
+
+mod common;
+
+use common::{flexfs, is_one_line, output, run};
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&run(flexfs(["torture", "--json"]).args(arguments))).unwrap()
+}
+
+#[test]
+fn a_script_is_cut_everywhere_and_its_recoveries_again() {
+    let report = json(&["--chip", "native", "--ops", "write foo 0 4096; sync; rename foo B/foo; unmount"]);
+    let number = |name: &str| report[name].as_u64().unwrap();
+    assert_eq!((number("sequences"), number("violations"), number("seed")), (1, 0, 1), "{report}");
+    assert!(number("cuts") > number("points") && number("points") > 5, "{report}");
+    assert!(number("double_cuts") > 0 && number("triple_cuts") > 0 && report["seconds"].as_f64().is_some(), "{report}");
+}
+
+#[test]
+fn of_a_script_only_the_cuts_that_are_named_are_judged() {
+    let cuts = ["--chip", "slc", "--ops", "write foo 0 4096; sync", "--cut", "2:garbage", "--cut", "0:old"];
+    let report = json(&cuts);
+    assert_eq!((report["cuts"].as_u64(), report["double_cuts"].as_u64()), (Some(1), Some(1)), "{report}");
+    let mix = json(&["--chip", "lz4", "--ground", "full", "--mix", "5", "--keep", "0-1,9"]);
+    assert!(mix["violations"] == 0 && mix["points"].as_u64() > Some(0), "{mix}");
+}
+
+#[test]
+fn what_cannot_be_run_is_named() {
+    let wrong = [
+        (["--chip", "qlc", "--ops", "sync"], "native"),
+        (["--chip", "slc", "--ops", "fly foo"], "no operation is named"),
+        (["--chip", "slc", "--cut", "3:ripped"], "no tear is named"),
+        (["--chip", "slc", "--mix", "3"], "--keep"),
+    ];
+    let nowhere = ["--chip", "slc", "--ops", "sync", "--cut", "900:old"];
+    let wrong = wrong.iter().map(|(arguments, said)| (&arguments[..], *said));
+    for (arguments, said) in wrong.chain([(&nowhere[..], "nothing to cut at 900:old")]) {
+        let told = output(flexfs(["torture"]).args(arguments)).stderr;
+        assert!(
+            is_one_line(&told) && String::from_utf8_lossy(&told).contains(said),
+            "{}",
+            String::from_utf8_lossy(&told)
+        );
+    }
+}
