@@ -6,6 +6,7 @@ use flexfs_core::{Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, SetAttr
 use lab::content::{Fill, Texture, mix};
 use lab::crash::{Rig, Run};
 use lab::ops::Supply;
+use lab::torture::{MediaRun, media_run};
 use nand::Nand;
 
 const STEPS: usize = 6_000;
@@ -223,4 +224,21 @@ fn a_chip_with_many_damaged_pages_never_makes_it_panic() {
     }
     println!("{mounted} of 300 badly damaged volumes still mounted");
     assert!(mounted > 0);
+}
+
+/// Seeded histories on failing media.
+const RUNS: u64 = 150;
+
+#[test]
+fn failing_blocks_and_bit_errors_lose_nothing_and_damage_never_reads_wrong() {
+    let mut all = MediaRun::default();
+    for seed in 0..RUNS {
+        let run = media_run(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        all.tally += run.tally;
+        all.failures += run.failures;
+        all.corrected_bits += run.corrected_bits;
+        all.refused_reads += run.refused_reads;
+    }
+    println!("{RUNS} runs: {all:?}");
+    assert!(all.failures > RUNS && all.corrected_bits > 1_000 * RUNS && all.refused_reads > RUNS / 2, "{all:?}");
 }

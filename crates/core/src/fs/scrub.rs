@@ -7,6 +7,7 @@ use nand::{Cause, Nand, NandError};
 
 use super::Fs;
 use crate::error::Result;
+use crate::flash::blocks::Block;
 use crate::flash::head::HeadId;
 use crate::format::table::Use;
 
@@ -95,7 +96,7 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Whether a checkpoint, or an anchor, takes what a block holds elsewhere.
-    pub(crate) fn is_renewed_by_checkpoint(block: &crate::flash::blocks::Block) -> bool {
+    fn is_renewed_by_checkpoint(block: &Block) -> bool {
         match block.entry.used_as {
             Use::Meta => block.entry.live_bytes > 0 && !block.open,
             Use::Anchor => true,

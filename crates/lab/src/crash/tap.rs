@@ -141,10 +141,6 @@ impl Tap {
         self.chip
     }
 
-    pub fn chip(&self) -> &Chip {
-        &self.chip
-    }
-
     pub fn chip_mut(&mut self) -> &mut Chip {
         &mut self.chip
     }

@@ -6,7 +6,7 @@
 use super::cut::{Cut, Cuts};
 use super::judge::{Depth, Suspect, Violation, judge};
 use super::setup::{Base, Ground, Setup};
-use crate::crash::{History, Outcome, Record, Tap, Twin};
+use crate::crash::{Emulated, History, Outcome, Record, Tap, Twin};
 use crate::ops::{Call, Op, Step, Supply, Words};
 
 /// What is done on a volume.
@@ -172,7 +172,7 @@ impl Drive<'_> {
             };
             twin = self.take(twin, &step, index, during)?;
         }
-        let counters = twin.fs.chip().chip().counters();
+        let counters = twin.fs.chip().emulated().counters();
         self.findings.migrated = counters.programs.cause(nand::Cause::Migration);
         self.findings.collected = counters.programs.cause(nand::Cause::Gc);
         self.findings.levelled = counters.programs.cause(nand::Cause::WearLevel);
@@ -183,7 +183,7 @@ impl Drive<'_> {
     /// Takes a step and judges every cut in it and after it.
     fn take(&mut self, mut twin: Twin<Tap>, step: &Step, index: usize, during: &str) -> Result<Twin<Tap>, String> {
         let is_cut = self.case.is_cut(index);
-        let first = twin.fs.chip().chip().operations();
+        let first = twin.fs.chip().emulated().operations();
         let record = match (is_cut, self.only) {
             (false, _) => Record::Nothing,
             (true, Cuts::Planned) if !self.case.depth.every_tear => Record::Every(1),
@@ -194,7 +194,7 @@ impl Drive<'_> {
         let (mut twin, allowed) = self.step(twin, step, before)?;
         let tap = twin.fs.chip_mut();
         tap.record(Record::Nothing);
-        let (torn, done) = (tap.take_torn(), tap.chip().operations() - first);
+        let (torn, done) = (tap.take_torn(), tap.emulated().operations() - first);
         if !is_cut {
             return Ok(twin);
         }

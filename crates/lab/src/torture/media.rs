@@ -29,7 +29,7 @@ const DAMAGED: u64 = 6;
 
 /// What came of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wear {
+pub struct MediaRun {
     pub tally: Tally,
     pub failures: u64,
     pub corrected_bits: u64,
@@ -38,13 +38,13 @@ pub struct Wear {
 }
 
 /// Runs a random history on a failing medium; the setup and everything else follows from the seed.
-pub fn media_run(seed: u64) -> Result<Wear, String> {
+pub fn media_run(seed: u64) -> Result<MediaRun, String> {
     let setups = Setup::all();
     let setup = &setups[(mix(seed) % setups.len() as u64) as usize];
     run_on(setup, seed).map_err(|error| format!("{}: {error}", setup.name))
 }
 
-fn run_on(setup: &Setup, seed: u64) -> Result<Wear, String> {
+fn run_on(setup: &Setup, seed: u64) -> Result<MediaRun, String> {
     let mut rig = setup.rig()?;
     let share = WORST_SHARE * (mix(seed ^ 1) % 100) as f64 / 100.0;
     let rate = share * f64::from(rig.profile.ecc.correctable_bits) / CODEWORD_BITS;
@@ -70,7 +70,7 @@ fn run_on(setup: &Setup, seed: u64) -> Result<Wear, String> {
     let counters = *chip.counters();
     let refused_reads = damage(chip, &history, options, now_ns, seed)?;
     let failures = counters.program_failures + counters.erase_failures;
-    Ok(Wear { tally, failures, corrected_bits: counters.corrected_bits, refused_reads })
+    Ok(MediaRun { tally, failures, corrected_bits: counters.corrected_bits, refused_reads })
 }
 
 /// Damages pages of an unmounted chip, and reads everything: right bytes or an error. Of the pages that say where

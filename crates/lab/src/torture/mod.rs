@@ -17,7 +17,7 @@ pub use campaign::{Campaign, Progress, Report};
 pub use case::{Case, Findings, Script};
 pub use cut::{Cut, Cuts};
 pub use judge::{Depth, Violation};
-pub use media::{Wear, media_run};
+pub use media::{MediaRun, media_run};
 pub use sequences::{cases, mixes, processes, sequences};
 pub use setup::{Base, Ground, Setup};
 pub use shrink::shrink;

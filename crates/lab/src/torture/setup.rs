@@ -6,7 +6,7 @@ use emulator::FaultConfig;
 use flexfs_core::{Compression, Mode, MountOptions, NewNode, ROOT_INO, kind};
 
 use crate::content::{Fill, Texture};
-use crate::crash::{History, Outcome, Rig, Tap, Twin};
+use crate::crash::{Emulated, History, Outcome, Rig, Tap, Twin};
 use crate::ops::{Call, Name, Op, Shape, Step};
 use emulator::Chip;
 
@@ -195,7 +195,7 @@ fn fill(twin: &mut Twin<Tap>, bytes: u64, chunk_bytes: u64) -> Result<(), String
 /// Overwrites a file until the blocks that take part are well ahead of those that hold another.
 fn wear(twin: &mut Twin<Tap>) -> Result<(), String> {
     let cold = new_file(twin, "cold".into())?;
-    let len = COLD_BLOCKS * twin.fs.chip().chip().profile().block_bytes() as usize;
+    let len = COLD_BLOCKS * twin.fs.chip().emulated().profile().block_bytes() as usize;
     expect_done(
         twin,
         &Call::Write { ino: cold, offset: 0, len, fill: Fill { seed: 0, start: 0, texture: Texture::Noise } },
