@@ -2,7 +2,7 @@
 //!
 //! From the ground up: `format` (the bytes), `flash` (slots, heads, blocks), `index` (where everything stands),
 //! `policy` (decisions, as values), `fs` (the operations), `reclaim` (making room), `mount` (format, checkpoint,
-//! replay), `check`. Invariant: no input makes it panic, and it never returns data whose checksum fails.
+//! replay), `check`, `salvage`. Invariant: no input makes it panic, and it never returns data whose checksum fails.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -21,6 +21,7 @@ mod index;
 mod mount;
 mod policy;
 mod reclaim;
+mod salvage;
 
 pub use error::{Error, Result};
 pub use fs::Fs;
@@ -28,3 +29,4 @@ pub use fs::data::Unchecked;
 pub use fs::dump;
 pub use fs::types::*;
 pub use policy::{Mode, wear};
+pub use salvage::{Doubt, Salvaged};

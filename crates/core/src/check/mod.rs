@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use crate::error::{Error, Result};
-use crate::format::inode::Inode;
+use crate::format::inode::{Census, Inode, with_attribute};
 use crate::format::key::{KEY_END, KeyKind, ino_of, kind_name, kind_of, name_offset, offset_of};
 use crate::format::node::Body;
 use crate::format::page::Entry;
@@ -23,7 +23,8 @@ use crate::index::tree;
 struct Seen {
     inode: Option<Inode>,
     chunks: u64,
-    entries: u64,
+    entries: Census,
+    attributes: u32,
     names: u64,
     subdirs: u64,
     orphan: bool,
@@ -151,7 +152,7 @@ impl<N: Nand> Fs<N> {
             match node.body {
                 Body::Inode(inode) => seen.entry(ino).or_default().inode = Some(inode),
                 Body::Entry { child, mode, name, .. } => {
-                    seen.entry(ino).or_default().entries += 1;
+                    seen.entry(ino).or_default().entries.add(offset);
                     let below = seen.entry(child).or_default();
                     below.names += 1;
                     if mode & kind::MASK == kind::DIR {
@@ -160,6 +161,10 @@ impl<N: Nand> Fs<N> {
                     if name_offset(seed, name) != offset & !0xffff {
                         return Some(true);
                     }
+                }
+                Body::Xattr { .. } => {
+                    let found = seen.entry(ino).or_default();
+                    found.attributes = with_attribute(found.attributes, offset);
                 }
                 Body::Data { .. } => {
                     seen.entry(ino).or_default().chunks += 1;
@@ -181,7 +186,7 @@ impl<N: Nand> Fs<N> {
             return;
         };
         let inode = self.inodes.get(ino).map_or(on_flash, |cached| cached.inode);
-        let directory = inode.mode & kind::MASK == kind::DIR;
+        let directory = inode.is_dir();
         if directory {
             report.directories += 1;
         } else {
@@ -211,8 +216,16 @@ impl<N: Nand> Fs<N> {
         if inode.chunks != seen.chunks && !buffered {
             note(report, format!("inode {ino}: {} chunks are counted, {} are mapped", inode.chunks, seen.chunks));
         }
-        if !directory && seen.entries > 0 {
-            note(report, format!("inode {ino}: it is no directory but has {} entries", seen.entries));
+        if !directory && seen.entries.count > 0 {
+            note(report, format!("inode {ino}: it is no directory but has {} entries", seen.entries.count));
+        }
+        if directory && inode.entries != seen.entries {
+            let (counted, there) = (inode.entries, seen.entries);
+            note(report, format!("directory {ino}: {counted:x?} is counted of its entries, {there:x?} is there"));
+        }
+        if inode.attributes != seen.attributes {
+            let (counted, there) = (inode.attributes, seen.attributes);
+            note(report, format!("inode {ino}: its attributes should sum up to {counted:#x}, not {there:#x}"));
         }
     }
 

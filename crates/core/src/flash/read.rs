@@ -69,7 +69,7 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Reads a slot's bytes into `data`, and its tag, of which nothing is checked.
-    fn read_raw(&mut self, slot: Slot, mode: CellMode, data: &mut [u8], cause: Cause) -> Result<[u8; TAG_BYTES]> {
+    pub fn read_raw(&mut self, slot: Slot, mode: CellMode, data: &mut [u8], cause: Cause) -> Result<[u8; TAG_BYTES]> {
         if let Some((bytes, raw)) = self.gathered(slot) {
             data.copy_from_slice(bytes);
             return Ok(raw);

@@ -11,6 +11,48 @@ use super::tag::{CHUNKS_MAX, INO_MAX};
 
 /// Flag: space may be reserved past the end.
 const RESERVES_PAST_END: u32 = 1;
+/// The flags' other bits: the sum of the attributes' offsets.
+const ATTRIBUTES_SHIFT: u32 = 1;
+const ATTRIBUTES_MASK: u32 = u32::MAX >> ATTRIBUTES_SHIFT;
+/// The file-type bits of a mode, and those of a directory.
+const TYPE_MASK: u32 = 0o170000;
+const DIRECTORY: u32 = 0o040000;
+
+/// What a set of names comes to: whoever finds names of a directory whose index is lost can tell whether they are all
+/// of them, and no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    pub count: u64,
+    /// The sum of the names' offsets.
+    pub sum: u64,
+}
+
+impl Census {
+    /// A name came.
+    pub fn add(&mut self, offset: u64) {
+        (self.count, self.sum) = (self.count.wrapping_add(1), self.sum.wrapping_add(offset));
+    }
+
+    /// A name went.
+    pub fn remove(&mut self, offset: u64) {
+        (self.count, self.sum) = (self.count.wrapping_sub(1), self.sum.wrapping_sub(offset));
+    }
+
+    /// With the changes that `other` counted from nothing.
+    pub fn with(self, other: Self) -> Self {
+        Self { count: self.count.wrapping_add(other.count), sum: self.sum.wrapping_add(other.sum) }
+    }
+}
+
+/// The sum of attributes' offsets with one more, 31 bits.
+pub fn with_attribute(sum: u32, offset: u64) -> u32 {
+    sum.wrapping_add((offset >> 33) as u32) & ATTRIBUTES_MASK
+}
+
+/// The sum of attributes' offsets without one of them, 31 bits.
+pub fn without_attribute(sum: u32, offset: u64) -> u32 {
+    sum.wrapping_sub((offset >> 33) as u32) & ATTRIBUTES_MASK
+}
 
 /// An inode as it stands on flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +73,10 @@ pub struct Inode {
     pub parent: u64,
     /// Space may be reserved past the end.
     pub reserves_past_end: bool,
+    /// The entries of a directory.
+    pub entries: Census,
+    /// The sum of the extended attributes' offsets ([`with_attribute`]), 31 bits.
+    pub attributes: u32,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
@@ -42,7 +88,9 @@ struct RawInode {
     gid: U32,
     rdev: U32,
     flags: U32,
+    /// Of a directory: how many entries it has.
     size: U64,
+    /// Of a directory: the sum of its entries' offsets.
     chunks: U64,
     atime_ns: I64,
     mtime_ns: I64,
@@ -52,6 +100,32 @@ struct RawInode {
 }
 
 impl Inode {
+    /// An inode that is empty, with its first name, of this moment.
+    pub fn new(mode: u32, uid: u32, gid: u32, now_ns: i64) -> Self {
+        Self {
+            mode,
+            nlink: if mode & TYPE_MASK == DIRECTORY { 2 } else { 1 },
+            uid,
+            gid,
+            rdev: 0,
+            size: 0,
+            chunks: 0,
+            atime_ns: now_ns,
+            mtime_ns: now_ns,
+            ctime_ns: now_ns,
+            btime_ns: now_ns,
+            parent: 0,
+            reserves_past_end: false,
+            entries: Census::default(),
+            attributes: 0,
+        }
+    }
+
+    /// Whether it is a directory.
+    pub fn is_dir(&self) -> bool {
+        self.mode & TYPE_MASK == DIRECTORY
+    }
+
     /// Appends its body.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.raw().as_bytes());
@@ -63,15 +137,17 @@ impl Inode {
     }
 
     fn raw(&self) -> RawInode {
+        let (size, chunks) =
+            if self.is_dir() { (self.entries.count, self.entries.sum) } else { (self.size, self.chunks) };
         RawInode {
             mode: U32::new(self.mode),
             nlink: U32::new(self.nlink),
             uid: U32::new(self.uid),
             gid: U32::new(self.gid),
             rdev: U32::new(self.rdev),
-            flags: U32::new(if self.reserves_past_end { RESERVES_PAST_END } else { 0 }),
-            size: U64::new(self.size),
-            chunks: U64::new(self.chunks),
+            flags: U32::new(u32::from(self.reserves_past_end) | self.attributes << ATTRIBUTES_SHIFT),
+            size: U64::new(size),
+            chunks: U64::new(chunks),
             atime_ns: I64::new(self.atime_ns),
             mtime_ns: I64::new(self.mtime_ns),
             ctime_ns: I64::new(self.ctime_ns),
@@ -81,20 +157,27 @@ impl Inode {
     }
 
     fn from_raw(raw: &RawInode) -> Self {
+        let (first, second) = (raw.size.get(), raw.chunks.get());
+        let (size, chunks, entries) = match raw.mode.get() & TYPE_MASK {
+            DIRECTORY => (0, 0, Census { count: first, sum: second }),
+            _ => (first.min(i64::MAX as u64), second.min(CHUNKS_MAX), Census::default()),
+        };
         Self {
             mode: raw.mode.get(),
             nlink: raw.nlink.get(),
             uid: raw.uid.get(),
             gid: raw.gid.get(),
             rdev: raw.rdev.get(),
-            size: raw.size.get().min(i64::MAX as u64),
-            chunks: raw.chunks.get().min(CHUNKS_MAX),
+            size,
+            chunks,
+            entries,
             atime_ns: raw.atime_ns.get(),
             mtime_ns: raw.mtime_ns.get(),
             ctime_ns: raw.ctime_ns.get(),
             btime_ns: raw.btime_ns.get(),
             parent: raw.parent.get() & INO_MAX,
             reserves_past_end: raw.flags.get() & RESERVES_PAST_END != 0,
+            attributes: raw.flags.get() >> ATTRIBUTES_SHIFT,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::Fs;
 use super::names::Spot;
 use super::types::*;
 use crate::error::{Error, Result};
-use crate::format::inode::Inode;
+use crate::format::inode::{Census, Inode};
 use crate::format::key::{COLLISION_SPAN, KeyKind, key, offset_of};
 use crate::format::node::Body;
 use crate::format::place::Place;
@@ -17,14 +17,10 @@ const LINKS_MAX: u32 = 1 << 31;
 /// Space an operation on names may take, bytes.
 pub(super) const NAMES_BYTES: u64 = 1024;
 
-fn is_dir(inode: &Inode) -> bool {
-    inode.mode & kind::MASK == kind::DIR
-}
-
 impl<N: Nand> Fs<N> {
     pub(super) fn dir(&mut self, ino: Ino) -> Result<Inode> {
         let inode = self.inode(ino)?;
-        if is_dir(&inode) { Ok(inode) } else { Err(Error::NotDirectory) }
+        if inode.is_dir() { Ok(inode) } else { Err(Error::NotDirectory) }
     }
 
     pub(super) fn check_name(name: &[u8]) -> Result<()> {
@@ -49,27 +45,42 @@ impl<N: Nand> Fs<N> {
         self.getattr(child)
     }
 
-    fn add_entry(&mut self, dir: Ino, offset: u64, child: Ino, mode: u32, name: &[u8], now_ns: i64) -> Result<()> {
-        self.push(dir, Body::Entry { offset, child, mode: mode & kind::MASK, time_ns: now_ns, name })?;
-        self.touch_dir(dir, now_ns)
+    pub(crate) fn add_entry(
+        &mut self,
+        dir: Ino,
+        offset: u64,
+        child: Ino,
+        mode: u32,
+        name: &[u8],
+        now_ns: i64,
+    ) -> Result<()> {
+        let entry = Body::Entry { offset, child, mode: mode & kind::MASK, time_ns: now_ns, name };
+        let replaced = self.push_node(dir, entry, false)?;
+        self.touch_dir(dir, now_ns, |entries| {
+            if !replaced {
+                entries.add(offset)
+            }
+        })
     }
 
     fn remove_entry(&mut self, dir: Ino, offset: u64, now_ns: i64) -> Result<()> {
         let seq = self.flash.next_seq;
         self.index.set(&mut self.flash, key(dir, KeyKind::Entry, offset), Change::Cut(1), seq, false)?;
         self.push(dir, Body::EntryGone { offset, time_ns: now_ns })?;
-        self.touch_dir(dir, now_ns)
+        self.touch_dir(dir, now_ns, |entries| entries.remove(offset))
     }
 
-    pub(super) fn touch_dir(&mut self, dir: Ino, now_ns: i64) -> Result<()> {
+    /// Notes a change of a directory's entries.
+    pub(super) fn touch_dir(&mut self, dir: Ino, now_ns: i64, change: impl FnOnce(&mut Census)) -> Result<()> {
         let mut inode = self.inode(dir)?;
+        change(&mut inode.entries);
         (inode.mtime_ns, inode.ctime_ns) = (now_ns, now_ns);
         self.derive_inode(dir, inode);
         Ok(())
     }
 
     /// Changes a directory's count of subdirectories.
-    pub(super) fn add_links(&mut self, dir: Ino, change: i32) -> Result<()> {
+    pub(crate) fn add_links(&mut self, dir: Ino, change: i32) -> Result<()> {
         let mut inode = self.inode(dir)?;
         inode.nlink = inode.nlink.saturating_add_signed(change);
         self.put_inode(dir, inode)
@@ -80,7 +91,7 @@ impl<N: Nand> Fs<N> {
         Self::check_name(name)?;
         self.begin_change()?;
         let mut inode = self.inode(ino)?;
-        if is_dir(&inode) {
+        if inode.is_dir() {
             return Err(Error::NotPermitted("directories have one name"));
         }
         let dir = self.dir(parent)?;
@@ -106,7 +117,7 @@ impl<N: Nand> Fs<N> {
         self.begin_removal()?;
         self.dir(parent)?;
         let (offset, child) = self.find_entry(parent, name)?.ok_or(Error::NotFound)?;
-        if is_dir(&self.inode(child)?) {
+        if self.inode(child)?.is_dir() {
             return Err(Error::IsDirectory);
         }
         self.drop_name(child, now_ns)?;
@@ -143,7 +154,7 @@ impl<N: Nand> Fs<N> {
     /// way is met here, while the name is still there.
     fn drop_name(&mut self, ino: Ino, now_ns: i64) -> Result<()> {
         let mut inode = self.inode(ino)?;
-        inode.nlink = if is_dir(&inode) { 0 } else { inode.nlink.saturating_sub(1) };
+        inode.nlink = if inode.is_dir() { 0 } else { inode.nlink.saturating_sub(1) };
         inode.ctime_ns = now_ns;
         let opens = self.inodes.get(ino).map_or(0, |cached| cached.opens);
         if inode.nlink == 0 && opens == 0 {
@@ -185,7 +196,7 @@ impl<N: Nand> Fs<N> {
         let (offset, child) = self.find_entry(parent, name)?.ok_or(Error::NotFound)?;
         let target = self.find_entry(new_parent, new_name)?;
         let moved = self.inode(child)?;
-        if is_dir(&moved) && self.is_inside(new_parent, child)? {
+        if moved.is_dir() && self.is_inside(new_parent, child)? {
             return Err(Error::Invalid("a directory cannot move into itself"));
         }
         if new_dir.nlink == 0 {
@@ -197,7 +208,7 @@ impl<N: Nand> Fs<N> {
             (_, Some((_, other))) if other == child => return Ok(()),
             (RenameMode::Exchange, Some((_, other))) => {
                 let back = self.inode(other)?;
-                if is_dir(&back) && self.is_inside(parent, other)? {
+                if back.is_dir() && self.is_inside(parent, other)? {
                     return Err(Error::Invalid("a directory cannot move into itself"));
                 }
                 self.need_bytes(NAMES_BYTES)?;
@@ -208,7 +219,7 @@ impl<N: Nand> Fs<N> {
         }
         if let Some((_, other)) = target {
             let replaced = self.inode(other)?;
-            match (is_dir(&moved), is_dir(&replaced)) {
+            match (moved.is_dir(), replaced.is_dir()) {
                 (true, false) => return Err(Error::NotDirectory),
                 (false, true) => return Err(Error::IsDirectory),
                 (true, true) if !self.is_empty_dir(other)? => return Err(Error::NotEmpty),
@@ -227,7 +238,7 @@ impl<N: Nand> Fs<N> {
         now_ns: i64,
     ) -> Result<()> {
         if let Some((_, other)) = target {
-            let was_dir = is_dir(&self.inode(other)?);
+            let was_dir = self.inode(other)?.is_dir();
             self.drop_name(other, now_ns)?;
             if was_dir {
                 self.add_links(new_parent, -1)?;
@@ -241,7 +252,7 @@ impl<N: Nand> Fs<N> {
             },
         };
         self.add_entry(new_parent, new_offset, child, moved.mode, new_name, now_ns)?;
-        if is_dir(&moved) && parent != new_parent {
+        if moved.is_dir() && parent != new_parent {
             moved.parent = new_parent;
             self.add_links(parent, -1)?;
             self.add_links(new_parent, 1)?;
@@ -257,7 +268,7 @@ impl<N: Nand> Fs<N> {
                 return Err(Error::NotFound);
             };
             self.add_entry(dir, offset, child, inode.mode, name, now_ns)?;
-            if is_dir(&inode) && dir != old_dir {
+            if inode.is_dir() && dir != old_dir {
                 inode.parent = dir;
                 self.add_links(old_dir, -1)?;
                 self.add_links(dir, 1)?;

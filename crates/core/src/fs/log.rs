@@ -149,24 +149,27 @@ impl Log {
 impl<N: Nand> Fs<N> {
     /// Makes a node; it is found under its key from now on.
     pub(crate) fn push(&mut self, ino: u64, body: Body<'_>) -> Result<()> {
-        self.push_node(ino, body, false)
+        self.push_node(ino, body, false).map(|_| ())
     }
 
     /// Makes a node under whose key nothing is found yet.
     pub(crate) fn push_new(&mut self, ino: u64, body: Body<'_>) -> Result<()> {
-        self.push_node(ino, body, true)
+        self.push_node(ino, body, true).map(|_| ())
     }
 
-    fn push_node(&mut self, ino: u64, body: Body<'_>, fresh: bool) -> Result<()> {
+    /// Makes a node; whether it replaced another. `fresh` promises that it does not.
+    pub(super) fn push_node(&mut self, ino: u64, body: Body<'_>, fresh: bool) -> Result<bool> {
         let node = Node { ino, order: Order::Back(0), body };
         let (key, bytes, seq) = (node.key(), node.encode(), self.flash.next_seq);
         let number = self.log.pending.len() as u32;
+        let mut replaced = false;
         if let Some(key) = key {
-            self.index.set(&mut self.flash, key, Change::Put(Place::Pending { number }), seq, fresh)?;
+            let change = Change::Put(Place::Pending { number });
+            replaced = self.index.set(&mut self.flash, key, change, seq, fresh)?.any;
         }
         self.log.pending_bytes += bytes.len();
         self.log.pending.push(Pending { key, ino, bytes, seq });
-        Ok(())
+        Ok(replaced)
     }
 
     /// Ends an operation: writes out what has grown too large to wait.

@@ -10,7 +10,7 @@ use super::names::Spot;
 use super::types::*;
 use super::xattr::attribute_bytes;
 use crate::error::{Error, Result};
-use crate::format::inode::Inode;
+use crate::format::inode::{Inode, with_attribute};
 use crate::format::key::KeyKind;
 use crate::format::node::Body;
 use crate::format::tag::INO_MAX;
@@ -96,30 +96,22 @@ impl<N: Nand> Fs<N> {
         self.volume.next_ino += 1;
         self.volume.files += 1;
         let directory = node.mode & kind::MASK == kind::DIR;
-        let inode = Inode {
-            mode: node.mode & (kind::MASK | 0o7777),
-            nlink: if directory { 2 } else { 1 },
-            uid: node.uid,
-            gid: node.gid,
+        let mut inode = Inode {
             rdev: node.rdev,
-            size: 0,
-            chunks: 0,
-            atime_ns: now_ns,
-            mtime_ns: now_ns,
-            ctime_ns: now_ns,
-            btime_ns: now_ns,
             parent: if directory { parent } else { 0 },
-            reserves_past_end: false,
+            ..Inode::new(node.mode & (kind::MASK | 0o7777), node.uid, node.gid, now_ns)
         };
+        let offsets = self.attribute_offsets(attributes);
+        inode.attributes = offsets.iter().fold(0, |sum, &offset| with_attribute(sum, offset));
         self.inodes.update(ino, inode);
         self.push_new(ino, Body::Inode(inode))?;
         for (chunk, part) in content.chunks(self.flash.shape.slot_bytes).enumerate() {
             self.put_part(ino, chunk as u64, 0, part, now_ns)?;
         }
-        self.put_attributes(ino, attributes)?;
+        self.put_attributes(ino, attributes, &offsets)?;
         let entry = Body::Entry { offset, child: ino, mode: inode.mode & kind::MASK, time_ns: now_ns, name };
         self.push_new(parent, entry)?;
-        self.touch_dir(parent, now_ns)?;
+        self.touch_dir(parent, now_ns, |entries| entries.add(offset))?;
         if directory {
             self.add_links(parent, 1)?;
         }

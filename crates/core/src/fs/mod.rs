@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use self::inodes::Inodes;
+use self::inodes::{Cached, Inodes};
 use self::log::Log;
 use self::scrub::Scrub;
 use self::types::*;
@@ -189,11 +189,13 @@ impl<N: Nand> Fs<N> {
         self.inodes.update(ino, inode);
     }
 
-    /// Changes an inode and logs it.
-    pub(crate) fn put_inode(&mut self, ino: Ino, inode: Inode) -> Result<()> {
+    /// Changes an inode and logs it. What it has is counted elsewhere: that stays.
+    pub(crate) fn put_inode(&mut self, ino: Ino, mut inode: Inode) -> Result<()> {
         self.store_inode(ino)?;
-        let chunks = self.inodes.get(ino).map_or(inode.chunks, |cached| cached.inode.chunks);
-        self.inodes.update(ino, Inode { chunks, ..inode });
+        if let Some(Cached { inode: held, .. }) = self.inodes.get(ino) {
+            (inode.chunks, inode.entries) = (held.chunks, held.entries);
+        }
+        self.inodes.update(ino, inode);
         let inode_key = key(ino, KeyKind::Inode, 0);
         let pending = matches!(self.index.delta.at(inode_key), Some(Change::Put(Place::Pending { .. })));
         if pending { Ok(()) } else { self.push(ino, Body::Inode(inode)) }

@@ -8,6 +8,7 @@ use super::Fs;
 use super::names::Spot;
 use super::types::{Attribute, Ino, NAME_MAX_BYTES};
 use crate::error::{Error, Result};
+use crate::format::inode::{with_attribute, without_attribute};
 use crate::format::key::{COLLISION_SPAN, KeyKind, key, name_offset};
 use crate::format::node::{Body, XATTR_HEAD_BYTES};
 use crate::format::place::NODE_UNIT;
@@ -48,7 +49,11 @@ impl<N: Nand> Fs<N> {
         let offset = match self.find_name(ino, KeyKind::Xattr, name)? {
             Spot::Taken { .. } if create => return Err(Error::Exists),
             Spot::Free(_) if replace => return Err(Error::NoAttribute),
-            Spot::Taken { offset, .. } | Spot::Free(offset) => offset,
+            Spot::Taken { offset, .. } => offset,
+            Spot::Free(offset) => {
+                inode.attributes = with_attribute(inode.attributes, offset);
+                offset
+            }
         };
         self.push(ino, Body::Xattr { offset, name, value })?;
         inode.ctime_ns = now_ns;
@@ -66,13 +71,20 @@ impl<N: Nand> Fs<N> {
         Ok(())
     }
 
-    /// Gives an inode that is being made its attributes: nothing is stored of it that would have to be looked at.
-    pub(super) fn put_attributes(&mut self, ino: Ino, attributes: &[Attribute<'_>]) -> Result<()> {
+    /// The offsets of the attributes of an inode that is being made.
+    pub(super) fn attribute_offsets(&self, attributes: &[Attribute<'_>]) -> Vec<u64> {
         let mut offsets: Vec<u64> = Vec::new();
-        for (name, value) in attributes {
+        for (name, _) in attributes {
             let first = name_offset(self.volume.hash_seed, name);
             let offset = (first..first + COLLISION_SPAN).find(|offset| !offsets.contains(offset)).unwrap_or(first);
             offsets.push(offset);
+        }
+        offsets
+    }
+
+    /// Gives an inode that is being made its attributes: nothing is stored of it that would have to be looked at.
+    pub(super) fn put_attributes(&mut self, ino: Ino, attributes: &[Attribute<'_>], offsets: &[u64]) -> Result<()> {
+        for ((name, value), &offset) in attributes.iter().zip(offsets) {
             self.push_new(ino, Body::Xattr { offset, name, value })?;
         }
         Ok(())
@@ -94,6 +106,7 @@ impl<N: Nand> Fs<N> {
         let seq = self.flash.next_seq;
         self.index.set(&mut self.flash, key(ino, KeyKind::Xattr, offset), Change::Cut(1), seq, false)?;
         self.push(ino, Body::XattrGone { offset })?;
+        inode.attributes = without_attribute(inode.attributes, offset);
         inode.ctime_ns = now_ns;
         self.put_inode(ino, inode)?;
         self.end_change(now_ns)

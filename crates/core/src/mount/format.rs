@@ -69,21 +69,8 @@ impl<N: Nand> Fs<N> {
             clean: true,
         };
         let mut fs = Fs::assemble(flash, Index::default(), volume, tables, mount);
-        let root = Inode {
-            mode: kind::DIR | options.root_mode & 0o7777,
-            nlink: 2,
-            uid: options.root_uid,
-            gid: options.root_gid,
-            rdev: 0,
-            size: 0,
-            chunks: 0,
-            atime_ns: options.now_ns,
-            mtime_ns: options.now_ns,
-            ctime_ns: options.now_ns,
-            btime_ns: options.now_ns,
-            parent: ROOT_INO,
-            reserves_past_end: false,
-        };
+        let mode = kind::DIR | options.root_mode & 0o7777;
+        let root = Inode { parent: ROOT_INO, ..Inode::new(mode, options.root_uid, options.root_gid, options.now_ns) };
         fs.inodes.update(ROOT_INO, root);
         fs.push(ROOT_INO, Body::Inode(root))?;
         fs.checkpoint_as(true)
@@ -118,11 +105,11 @@ impl<N: Nand> Fs<N> {
 }
 
 /// What seeds the checksums of a volume.
-pub(super) fn volume_seed(id: &[u8; 16]) -> u32 {
+pub(crate) fn volume_seed(id: &[u8; 16]) -> u32 {
     crc32c(b"FlexFS volume", id)
 }
 
 /// What seeds the name hash of a volume.
-pub(super) fn name_seed(id: &[u8; 16]) -> u64 {
+pub(crate) fn name_seed(id: &[u8; 16]) -> u64 {
     u64::from(crc32c(b"FlexFS names", id)) << 32 | u64::from(volume_seed(id))
 }

@@ -1,7 +1,8 @@
 //! Formatting, mounting, recovering, checkpointing, unmounting.
 
+pub mod actions;
 pub mod checkpoint;
-mod format;
-mod open;
+pub mod format;
+pub mod open;
 mod replay;
 mod scan;

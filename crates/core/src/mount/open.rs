@@ -24,7 +24,7 @@ use crate::index::Index;
 use crate::index::tree::Tree;
 
 /// Sequence numbers left out after a recovery: those of programs in flight that nobody saw.
-const SEQ_GAP: u64 = 1024;
+pub(crate) const SEQ_GAP: u64 = 1024;
 
 const NO_ROOT: Error = Error::Corrupt { what: "the root directory", slot: 0 };
 
@@ -230,22 +230,7 @@ impl<N: Nand> Fs<N> {
     /// The root's own node cannot be read: what is below it can, but nothing more is written.
     fn stand_in_for_root(&mut self, anchor: &Anchor) {
         self.only_read(Ended::Damaged);
-        let time_ns = anchor.created_ns;
-        let root = Inode {
-            mode: kind::DIR | 0o755,
-            nlink: 2,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            size: 0,
-            chunks: 0,
-            atime_ns: time_ns,
-            mtime_ns: time_ns,
-            ctime_ns: time_ns,
-            btime_ns: time_ns,
-            parent: ROOT_INO,
-            reserves_past_end: false,
-        };
+        let root = Inode { parent: ROOT_INO, ..Inode::new(kind::DIR | 0o755, 0, 0, anchor.created_ns) };
         self.inodes.insert(ROOT_INO, root);
         self.inodes.count_open(ROOT_INO, 1);
     }
@@ -291,7 +276,7 @@ impl<N: Nand> Fs<N> {
     }
 }
 
-fn set_log_position<N: Nand>(flash: &mut Flash<N>, seq: u64) {
+pub(crate) fn set_log_position<N: Nand>(flash: &mut Flash<N>, seq: u64) {
     flash.next_seq = seq;
     flash.ended_seq = seq;
     flash.committed_seq = seq;

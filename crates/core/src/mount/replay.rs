@@ -5,38 +5,32 @@
 //! older blocks held may have been erased since.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
+use super::actions::{self, Action, Basis};
 use super::scan::{Scan, Visited};
 use crate::error::{Error, Result};
-use crate::flash::Flash;
 use crate::flash::head::HeadId;
-use crate::format::key::{KeyKind, key, whole_inode};
+use crate::format::inode::Census;
+use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::node::{self, Body, Order};
 use crate::format::place::{Place, Slot};
 use crate::format::table::Use;
-use crate::format::tag::{Kind, Tag, tick_ns};
+use crate::format::tag::{Kind, tick_ns};
 use crate::fs::Fs;
 use crate::fs::types::Ino;
 use crate::index::delta::Change;
 
-/// One thing to apply: (twice the sequence number it comes before, rank), and what it is.
-struct Action {
-    order: (u64, u8),
-    slot: Slot,
-    /// The node in the slot, or `None` for the whole slot.
-    at: Option<u8>,
-    tag: Tag,
-}
-
 /// What originals say about an inode besides its own node.
 #[derive(Default)]
-struct Derived {
+pub(crate) struct Derived {
     size: u64,
     time_ns: Option<i64>,
     chunks: i64,
+    /// Chunks that were counted because nothing was found in their place.
+    pub fresh: u64,
+    entries: Census,
 }
 
 impl Scan {
@@ -56,46 +50,6 @@ impl Scan {
         }
         limit
     }
-
-    fn actions<N: Nand>(&self, flash: &mut Flash<N>, limit: u64) -> Result<Vec<Action>> {
-        let mut actions = Vec::new();
-        let mut seen = BTreeSet::new();
-        for &(tag, slot) in self.slots.iter().rev() {
-            let counts = tag.copy || (tag.seq < limit && seen.insert(tag.seq));
-            match (counts, tag.kind) {
-                (false, _) => {}
-                (true, Kind::Data) => {
-                    let order = if tag.copy { (2 * tag.seq, 0) } else { (2 * tag.seq + 1, 0) };
-                    actions.push(Action { order, slot, at: None, tag });
-                }
-                (true, _) => self.node_actions(flash, tag, slot, &mut actions)?,
-            }
-        }
-        actions.reverse();
-        actions.sort_by_key(|action| action.order);
-        Ok(actions)
-    }
-
-    /// The nodes of a slot, last first.
-    fn node_actions<N: Nand>(&self, flash: &mut Flash<N>, tag: Tag, slot: Slot, out: &mut Vec<Action>) -> Result<()> {
-        let bytes = match flash.read_slot(slot, Kind::Nodes, Cause::Metadata) {
-            Ok(bytes) => bytes,
-            Err(Error::Corrupt { .. }) if tag.copy => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let start = out.len();
-        for (at, _, found) in node::nodes(&bytes, tag.len as usize) {
-            let order = match found.order {
-                Order::CopyOf { .. } => (2 * tag.seq, 0),
-                Order::Back(back) => (2 * tag.seq.saturating_sub(u64::from(back)), 1),
-            };
-            out.push(Action { order, slot, at: Some(at), tag });
-        }
-        if let Some(nodes) = out.get_mut(start..) {
-            nodes.reverse();
-        }
-        Ok(())
-    }
 }
 
 impl<N: Nand> Fs<N> {
@@ -106,7 +60,7 @@ impl<N: Nand> Fs<N> {
             self.visit(block, visited);
         }
         self.volume.next_ino = self.volume.next_ino.max(scan.last_ino + 1);
-        let actions = scan.actions(&mut self.flash, limit)?;
+        let actions = actions::in_order(&mut self.flash, &scan.slots, limit, Basis::Checkpoint)?;
         // What the last pages say may not be readable again, should this recovery be cut short: blocks that they took
         // anything from stay as they are until the checkpoint.
         let doubtful: BTreeSet<Slot> = self.flash.stash.iter().map(|stashed| stashed.slot).collect();
@@ -114,7 +68,7 @@ impl<N: Nand> Fs<N> {
         let mut derived = BTreeMap::new();
         for action in &actions {
             self.flash.holding = doubtful.contains(&action.slot) || (!action.tag.copy && action.tag.seq >= certain);
-            self.apply_action(action, &mut derived)?;
+            self.apply_action(action, Basis::Checkpoint, &mut derived)?;
         }
         self.flash.holding = false;
         self.flash.blocks.recount();
@@ -136,15 +90,18 @@ impl<N: Nand> Fs<N> {
         found.entry.erases = visited.erases.unwrap_or(found.entry.erases).max(found.entry.erases);
     }
 
-    fn apply_action(&mut self, action: &Action, derived: &mut BTreeMap<Ino, Derived>) -> Result<()> {
+    pub(crate) fn apply_action(
+        &mut self,
+        action: &Action,
+        basis: Basis,
+        derived: &mut BTreeMap<Ino, Derived>,
+    ) -> Result<()> {
         let tag = &action.tag;
         let Some(at) = action.at else {
             let data_key = key(tag.ino, KeyKind::Data, tag.chunk);
             let place = Place::Run { slot: action.slot, count: 1 };
             if tag.copy {
-                let from = Place::Run { slot: tag.stamp, count: 1 };
-                self.index.relocate(&mut self.flash, data_key, from, place)?;
-                return Ok(());
+                return self.apply_copy(basis, data_key, Place::Run { slot: tag.stamp, count: 1 }, place, tag.seq);
             }
             let replaced = self.index.set(&mut self.flash, data_key, Change::Put(place), tag.seq, false)?;
             self.derive_data(derived, tag.ino, tag.chunk, tag.len, tick_ns(tag.stamp), replaced.chunks);
@@ -155,12 +112,18 @@ impl<N: Nand> Fs<N> {
         let Some((_, units, found)) = found else { return Ok(()) };
         let place = Place::Node { slot: action.slot, at, units };
         if let Order::CopyOf { slot, at } = found.order {
-            if let Some(key) = found.key() {
-                self.index.relocate(&mut self.flash, key, Place::Node { slot, at, units }, place)?;
-            }
-            return Ok(());
+            let Some(key) = found.key() else { return Ok(()) };
+            return self.apply_copy(basis, key, Place::Node { slot, at, units }, place, tag.seq);
         }
         self.apply_node(&found, place, tag.seq, derived)
+    }
+
+    fn apply_copy(&mut self, basis: Basis, key: Key, from: Place, to: Place, seq: u64) -> Result<()> {
+        match basis {
+            Basis::Checkpoint => self.index.relocate(&mut self.flash, key, from, to).map(|_| ()),
+            // What it was taken from may be gone, and whatever tells of that. It was current when it was written.
+            Basis::Nothing => self.index.set(&mut self.flash, key, Change::Put(to), seq, false).map(|_| ()),
+        }
     }
 
     fn apply_node(
@@ -185,10 +148,20 @@ impl<N: Nand> Fs<N> {
                     self.mark_orphan(ino)?;
                 }
             }
-            Body::Entry { time_ns, .. } => derived.entry(ino).or_default().time_ns = Some(time_ns),
+            Body::Entry { offset, time_ns, .. } => {
+                let found = derived.entry(ino).or_default();
+                found.time_ns = Some(time_ns);
+                if !replaced.any {
+                    found.entries.add(offset);
+                }
+            }
             Body::EntryGone { offset, time_ns } => {
-                cut(self, key(ino, KeyKind::Entry, offset), 1)?;
-                derived.entry(ino).or_default().time_ns = Some(time_ns);
+                let gone = cut(self, key(ino, KeyKind::Entry, offset), 1)?;
+                let found = derived.entry(ino).or_default();
+                found.time_ns = Some(time_ns);
+                if gone.any {
+                    found.entries.remove(offset);
+                }
             }
             Body::Data { chunk, time_ns, len, .. } => {
                 self.derive_data(derived, ino, chunk, len, time_ns, replaced.chunks);
@@ -230,9 +203,10 @@ impl<N: Nand> Fs<N> {
         found.size = found.size.max(chunk.saturating_mul(self.chunk_bytes()).saturating_add(u64::from(len)));
         found.time_ns = Some(time_ns);
         found.chunks += 1 - replaced as i64;
+        found.fresh += u64::from(replaced == 0);
     }
 
-    fn apply_derived(&mut self, ino: Ino, derived: Derived) -> Result<()> {
+    pub(crate) fn apply_derived(&mut self, ino: Ino, derived: Derived) -> Result<()> {
         let mut inode = match self.inode(ino) {
             Ok(inode) => inode,
             Err(Error::NotFound) => return Ok(()),
@@ -240,6 +214,7 @@ impl<N: Nand> Fs<N> {
         };
         inode.size = inode.size.max(derived.size).min(i64::MAX as u64);
         inode.chunks = inode.chunks.saturating_add_signed(derived.chunks);
+        inode.entries = inode.entries.with(derived.entries);
         if let Some(time_ns) = derived.time_ns {
             (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
         }

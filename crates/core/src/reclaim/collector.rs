@@ -173,9 +173,21 @@ impl<N: Nand> Fs<N> {
         Ok(wrote)
     }
 
+    /// Writes the nodes taken along to a slot: those that are still current. With the rest a copy would be newer in the
+    /// log than what replaced it; replay sees through that, a salvage could not.
     fn flush_moving(&mut self, job: &mut Collector) -> Result<()> {
+        let mut moving = Vec::with_capacity(job.moving.len());
+        for node in core::mem::take(&mut job.moving) {
+            if self.index.get(&mut self.flash, node.key)? == Some(node.from) {
+                moving.push(node);
+            }
+        }
+        job.moving_bytes = 0;
+        if moving.is_empty() {
+            return Ok(());
+        }
         let mut buffer = Vec::with_capacity(self.flash.shape.slot_bytes);
-        for moving in &job.moving {
+        for moving in &moving {
             let start = buffer.len();
             buffer.extend_from_slice(&moving.bytes);
             if let (Some(bytes), Place::Node { slot, at, .. }) = (buffer.get_mut(start..), moving.from) {
@@ -188,12 +200,11 @@ impl<N: Nand> Fs<N> {
         let head = self.relocation_head();
         let slot = self.flash.append(head, draft, &buffer, job.cause)?;
         let mut start = 0;
-        for moving in core::mem::take(&mut job.moving) {
+        for moving in moving {
             let (at, units) = ((start / NODE_UNIT) as u8, (moving.bytes.len() / NODE_UNIT) as u8);
             self.index.relocate(&mut self.flash, moving.key, moving.from, Place::Node { slot, at, units })?;
             start += moving.bytes.len();
         }
-        job.moving_bytes = 0;
         Ok(())
     }
 

@@ -1,0 +1,335 @@
+//! What stands on a chip, block by block, without an index that says where to look.
+//!
+//! Invariant: nothing here depends on anchors, index pages or the block table; the mode of a block follows from which of
+//! its pages are programmed.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, CellMode, Layout, Nand};
+
+use super::seed::Unseed;
+use crate::error::{Error, Result};
+use crate::flash::Flash;
+use crate::format::key::{Key, KeyKind, key};
+use crate::format::node::{self, Order};
+use crate::format::place::Slot;
+use crate::format::tag::{Kind, Tag, is_blank};
+use crate::mount::open::SEQ_GAP;
+
+/// Slots that must agree on the seed before it is believed, where there are so many.
+const VOTES: u32 = 64;
+
+/// Slots at most that a torn program can leave readable once.
+const READ_ONCE_MAX: u64 = 16;
+
+/// What a look at a slot showed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Looked {
+    Blank,
+    Unreadable,
+    Holds(Tag),
+}
+
+fn is_content(tag: &Tag) -> bool {
+    matches!(tag.kind, Kind::Data | Kind::Nodes)
+}
+
+/// A block with data or nodes in it.
+#[derive(Clone, Copy)]
+pub struct Found {
+    pub block: u32,
+    pub native: bool,
+    pub sealed: bool,
+    pub erases: u32,
+}
+
+/// Everything of use that stands on a chip.
+#[derive(Default)]
+pub struct Remains {
+    /// Data and nodes that count.
+    pub slots: Vec<(Tag, Slot)>,
+    pub blocks: Vec<Found>,
+    /// The order of chunks that stood in slots that cannot be read, by their keys.
+    pub lost: BTreeMap<Key, u64>,
+    /// Slots among data and nodes that cannot be read.
+    pub unreadable: u64,
+    /// Slots that were never part of the volume: their group has no end.
+    pub dropped: u64,
+    /// The numbers that tags bear.
+    numbers: BTreeSet<u64>,
+    holes: Vec<Hole>,
+    /// Slots that recoveries copied because they might not be readable again.
+    rescued: BTreeSet<Slot>,
+}
+
+/// A slot that cannot be read.
+struct Hole {
+    slot: Slot,
+    /// The numbers of the originals before and behind it in its block.
+    before: u64,
+    behind: Option<u64>,
+}
+
+/// What seeds the checksums of most slots.
+pub fn find_seed<N: Nand>(flash: &mut Flash<N>) -> Result<Option<u32>> {
+    let mut votes: BTreeMap<u32, u32> = BTreeMap::new();
+    let Some(unseed) = Unseed::of_slots(flash.shape.slot_bytes) else { return Ok(None) };
+    let mut data = vec![0; flash.shape.slot_bytes];
+    let slots = flash.shape.native.units * flash.shape.native.unit_slots;
+    for block in 0..flash.shape.geometry.blocks {
+        for index in 0..slots {
+            let raw = match flash.read_raw(flash.shape.slot(block, index), CellMode::Native, &mut data, Cause::Metadata)
+            {
+                Ok(raw) if !is_blank(&raw) => raw,
+                Ok(_) | Err(Error::Corrupt { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            if !Tag::decode_unchecked(&raw).is_some_and(|tag| tag.kind != Kind::Anchor) {
+                continue;
+            }
+            let seed = unseed.seed_of(&raw, &data);
+            let count = votes.entry(seed).or_default();
+            *count += 1;
+            if *count >= VOTES {
+                return Ok(Some(seed));
+            }
+        }
+    }
+    Ok(votes.into_iter().max_by_key(|&(_, count)| count).filter(|&(_, count)| count > 1).map(|(seed, _)| seed))
+}
+
+impl Remains {
+    /// Reads the whole chip; `told` hears of every block done.
+    pub fn read<N: Nand>(flash: &mut Flash<N>, told: &mut dyn FnMut(u32, u32)) -> Result<Self> {
+        let mut remains = Self::default();
+        let pages = Pages::of(flash);
+        let blocks = flash.shape.geometry.blocks;
+        for block in 0..blocks {
+            remains.read_block(flash, block, &pages)?;
+            told(block + 1, blocks);
+        }
+        remains.drop_what_was_cut();
+        Ok(remains)
+    }
+
+    fn read_block<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, pages: &Pages) -> Result<()> {
+        let (mode, mut looked) = self.look(flash, block, pages)?;
+        let shape = flash.shape.mode(mode).clone();
+        for looked in &looked {
+            if let Looked::Holds(tag) = looked {
+                self.numbers.insert(tag.seq);
+            }
+        }
+        let content = shape.content_slots() as usize;
+        let is_summary = |looked: &Looked| matches!(looked, Looked::Holds(tag) if tag.kind == Kind::Summary);
+        let summary = looked.split_off(content.min(looked.len()));
+        let sealed = !summary.is_empty() && summary.iter().all(is_summary);
+        let holds = |looked: &Looked| matches!(looked, Looked::Holds(tag) if is_content(tag));
+        if !looked.iter().any(holds) {
+            return Ok(());
+        }
+        if sealed {
+            self.name_lost(flash, block, mode, &looked)?;
+        } else {
+            forget_unstable(flash, block, mode, &mut looked)?;
+        }
+        self.note_holes(flash.shape.slot(block, 0), &looked);
+        let mut erases = 0;
+        for (index, looked) in (0..).zip(&looked) {
+            let Looked::Holds(tag) = looked else { continue };
+            erases = erases.max(tag.erases);
+            if !is_content(tag) {
+                continue;
+            }
+            self.slots.push((*tag, flash.shape.slot(block, index)));
+        }
+        self.blocks.push(Found { block, native: mode == CellMode::Native, sealed, erases });
+        Ok(())
+    }
+
+    /// Learns from a block's summary which chunks stood in slots that cannot be read: an older one must not take the
+    /// place of such a chunk.
+    fn name_lost<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        mode: CellMode,
+        looked: &[Looked],
+    ) -> Result<()> {
+        if !looked.contains(&Looked::Unreadable) {
+            return Ok(());
+        }
+        let Some(summary) = flash.read_summary(block, mode, 0, Cause::Metadata)? else { return Ok(()) };
+        for (raw, _) in summary.tags.iter().zip(looked).filter(|(_, looked)| **looked == Looked::Unreadable) {
+            if let Some(tag) = Tag::decode_unchecked(raw).filter(|tag| tag.kind == Kind::Data) {
+                let order = 2 * tag.seq + u64::from(!tag.copy);
+                let newest = self.lost.entry(key(tag.ino, KeyKind::Data, tag.chunk)).or_default();
+                *newest = order.max(*newest);
+            }
+        }
+        Ok(())
+    }
+
+    /// The greatest number any tag bears.
+    pub fn last_seq(&self) -> u64 {
+        self.numbers.last().copied().unwrap_or(0)
+    }
+
+    /// Notes the slots of a block that cannot be read, by what stands around them.
+    fn note_holes(&mut self, first: Slot, looked: &[Looked]) {
+        let original = |looked: &Looked| match looked {
+            Looked::Holds(tag) if is_content(tag) && !tag.copy && !tag.unlogged => Some(tag.seq),
+            _ => None,
+        };
+        let mut before = None;
+        for (at, slot) in looked.iter().enumerate() {
+            before = original(slot).or(before);
+            if *slot == Looked::Unreadable {
+                let behind = looked.iter().skip(at).find_map(original);
+                let before = before.or(behind).unwrap_or(0);
+                self.holes.push(Hole { slot: first + at as u64, before, behind });
+            }
+        }
+    }
+
+    /// Leaves out the originals that did not count when the volume was recovered after a power cut, and counts the slots
+    /// that are unreadable for another reason than such a cut.
+    ///
+    /// A recovery goes on with the number that is [`SEQ_GAP`] after the greatest it sees: so one with nothing up to that
+    /// distance and something just there was the last before a cut, but for those that could be read only once. Those
+    /// before it did not count if none of them ends their group, or if a torn program destroyed one between.
+    fn drop_what_was_cut(&mut self) {
+        let originals = self.slots.iter().filter(|(tag, _)| !tag.copy && !tag.unlogged);
+        let originals: BTreeMap<u64, bool> = originals.map(|(tag, _)| (tag.seq, tag.end)).collect();
+        let mut cut = BTreeSet::new();
+        let mut lasts = BTreeSet::new();
+        for &last in originals.keys().filter(|&seq| !originals.contains_key(&(seq + 1))) {
+            let on = self.numbers.range(last + 2..).next().copied().unwrap_or(last + SEQ_GAP);
+            let near = last.saturating_sub(SEQ_GAP - 1)..=last;
+            let holes = || self.holes.iter().filter(|hole| near.contains(&hole.before));
+            let mut read_once = holes().filter(|hole| hole.behind.is_none_or(|behind| behind >= on)).peekable();
+            let recovered = match read_once.peek() {
+                Some(_) => last + SEQ_GAP..=last + SEQ_GAP + READ_ONCE_MAX,
+                None => last + SEQ_GAP..=last + SEQ_GAP,
+            };
+            if !recovered.contains(&on) {
+                continue;
+            }
+            lasts.insert(last);
+            // What was read then, and never again, was the end of a group that counted.
+            if read_once.any(|hole| self.rescued.contains(&hole.slot)) {
+                continue;
+            }
+            let missing =
+                |hole: &Hole| (hole.before + 1..hole.behind?.min(last)).rev().find(|seq| !originals.contains_key(seq));
+            let end = holes().filter_map(missing).min().unwrap_or(last + 1);
+            let open = (0..end).rev().take_while(|seq| originals.get(seq) == Some(&false));
+            cut.extend(open.chain(end..=last));
+        }
+        let by_cut = |hole: &Hole| lasts.range(hole.before..hole.before + SEQ_GAP).next().is_some();
+        self.unreadable = self.holes.iter().filter(|hole| !by_cut(hole)).count() as u64;
+        let all = self.slots.len();
+        self.slots.retain(|(tag, _)| tag.copy || tag.unlogged || !cut.contains(&tag.seq));
+        self.dropped = (all - self.slots.len()) as u64;
+    }
+
+    /// Reads a block's slots, in programming order of the mode it was programmed in.
+    fn look<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, pages: &Pages) -> Result<(CellMode, Vec<Looked>)> {
+        let per_page = flash.shape.slots_per_page;
+        let mut data = vec![0; flash.shape.slot_bytes];
+        let mut by_page = Vec::with_capacity(pages.native.len());
+        let mut mode = CellMode::Slc;
+        for (place, in_slc) in pages.native.iter().zip(&pages.slc) {
+            for part in 0..per_page {
+                let Some(place) = place else {
+                    by_page.push(Looked::Blank);
+                    continue;
+                };
+                let slot = flash.shape.slot(block, place * per_page + part);
+                let looked = match flash.read_tagged_as(slot, CellMode::Native, &mut data, Cause::Metadata) {
+                    Ok(None) => Looked::Blank,
+                    Ok(Some(tag)) => Looked::Holds(tag),
+                    Err(Error::Corrupt { .. }) => Looked::Unreadable,
+                    Err(error) => return Err(error),
+                };
+                if let Looked::Holds(tag) = &looked {
+                    self.note_rescued(tag, &data);
+                }
+                if looked != Looked::Blank && in_slc.is_none() {
+                    mode = CellMode::Native;
+                }
+                by_page.push(looked);
+            }
+        }
+        let shape = flash.shape.mode(mode);
+        let mut looked = vec![Looked::Blank; (shape.units * shape.unit_slots) as usize];
+        let places = if mode == CellMode::Native { &pages.native } else { &pages.slc };
+        for (place, found) in places.iter().zip(by_page.chunks(per_page as usize)) {
+            let Some(place) = place else { continue };
+            let first = (place * per_page) as usize;
+            looked.iter_mut().skip(first).zip(found).for_each(|(to, from)| *to = *from);
+        }
+        Ok((mode, looked))
+    }
+
+    /// Notes what a slot that a recovery wrote is a copy of.
+    fn note_rescued(&mut self, tag: &Tag, data: &[u8]) {
+        match tag.kind {
+            _ if !tag.unlogged || !tag.copy => {}
+            Kind::Data => self.rescued.extend([tag.stamp]),
+            Kind::Nodes => {
+                self.rescued.extend(node::nodes(data, tag.len as usize).filter_map(|(_, _, node)| match node.order {
+                    Order::CopyOf { slot, .. } => Some(slot),
+                    Order::Back(_) => None,
+                }))
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Where the pages of a block come in programming order.
+struct Pages {
+    /// By page.
+    slc: Vec<Option<u32>>,
+    native: Vec<Option<u32>>,
+}
+
+impl Pages {
+    fn of<N: Nand>(flash: &Flash<N>) -> Self {
+        let pages = flash.shape.geometry.pages_per_block as usize;
+        let places = |layout: &Layout| {
+            let mut places = vec![None; pages];
+            for order in 0..pages as u32 {
+                if let Some(place) = layout.page(order).and_then(|page| places.get_mut(page as usize)) {
+                    *place = Some(order);
+                }
+            }
+            places
+        };
+        Self { slc: places(flash.nand.layout(CellMode::Slc)), native: places(flash.nand.layout(CellMode::Native)) }
+    }
+}
+
+/// Reads the slots again that a torn program may have left readable once: they are not to be relied on.
+fn forget_unstable<N: Nand>(flash: &mut Flash<N>, block: u32, mode: CellMode, looked: &mut [Looked]) -> Result<()> {
+    let shape = flash.shape.mode(mode).clone();
+    let Some(last) = looked.iter().rposition(|looked| *looked != Looked::Blank) else { return Ok(()) };
+    let last = last as u32 / shape.unit_slots;
+    let layout = flash.nand.layout(mode);
+    let end = shape.past_torn(last + 1, 0, layout);
+    let mut units: Vec<u32> = (last..end).flat_map(|unit| layout.endangers(unit).iter().copied()).collect();
+    units.push(last);
+    let mut data = vec![0; flash.shape.slot_bytes];
+    for index in units.into_iter().flat_map(|unit| unit * shape.unit_slots..(unit + 1) * shape.unit_slots) {
+        let Some(was) = looked.get_mut(index as usize).filter(|was| matches!(was, Looked::Holds(_))) else { continue };
+        match flash.read_tagged_as(flash.shape.slot(block, index), mode, &mut data, Cause::Metadata) {
+            Ok(_) => {}
+            Err(Error::Corrupt { .. }) => *was = Looked::Unreadable,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! What an index has of every inode, whether or not it all belongs together.
+//!
+//! Invariant: everything in a survey was read; what could not be is listed.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::Nand;
+
+use crate::error::{Error, Result};
+use crate::format::inode::Inode;
+use crate::format::key::{KEY_END, Key, KeyKind, ino_of, kind_of, offset_of};
+use crate::format::node::Body;
+use crate::format::page::Entry;
+use crate::format::place::Place;
+use crate::fs::Fs;
+use crate::fs::types::{Ino, kind};
+
+/// What a survey rests on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Witness {
+    /// An index that could be read whole: what is in it is there.
+    Index,
+    /// The log alone: what was deleted may be among it.
+    Log,
+}
+
+/// A name that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    pub offset: u64,
+    pub child: Ino,
+    /// The file-type bits of the child's mode.
+    pub mode: u32,
+    /// When the name was made.
+    pub time_ns: i64,
+}
+
+/// What is there of an inode.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    pub inode: Option<Inode>,
+    /// Chunks that are mapped or reserved.
+    pub chunks: u64,
+    /// One past the last chunk.
+    pub end_chunk: u64,
+    /// Chunks that the index points to but cannot be read.
+    pub unreadable: u64,
+    /// Chunks that may have been counted twice.
+    pub slack: u64,
+    pub names: Vec<Name>,
+    /// The offsets of its attributes.
+    pub attributes: Vec<u64>,
+}
+
+impl Known {
+    /// Chunks of a file that are not there, or that should not be.
+    pub fn misfit(&self, witness: Witness) -> u64 {
+        if witness == Witness::Index {
+            return self.unreadable;
+        }
+        let expected = self.inode.map_or(u64::MAX, |inode| if inode.is_dir() { self.chunks } else { inode.chunks });
+        let least = expected.saturating_sub(self.slack);
+        if self.chunks < least { least - self.chunks } else { self.chunks.saturating_sub(expected) }
+    }
+
+    /// Whether it is there and was not about to be removed.
+    pub fn lives(&self) -> bool {
+        self.inode.is_some_and(|inode| inode.nlink > 0)
+    }
+
+    /// Whether it is a directory.
+    pub fn is_dir(&self) -> bool {
+        self.inode.is_some_and(|inode| inode.is_dir())
+    }
+}
+
+/// What is there, by inode.
+pub type Survey = BTreeMap<Ino, Known>;
+
+impl<N: Nand> Fs<N> {
+    /// Walks the index. Beside what is there: the keys of what it points to but cannot be read.
+    pub(super) fn survey(&mut self) -> Result<(Survey, Vec<Key>)> {
+        let mut survey = Survey::new();
+        let mut unreadable = Vec::new();
+        let mut from = 0;
+        while let Some(entry) = self.index.next(&mut self.flash, from, KEY_END)? {
+            from = entry.end();
+            if kind_of(entry.key) == KeyKind::Data as u8 {
+                self.survey_chunks(entry, &mut survey, &mut unreadable)?;
+                continue;
+            }
+            match self.survey_node(entry, &mut survey) {
+                Err(Error::Corrupt { .. }) => unreadable.push(entry.key),
+                outcome => outcome?,
+            }
+        }
+        Ok((survey, unreadable))
+    }
+
+    fn survey_node(&mut self, entry: Entry, survey: &mut Survey) -> Result<()> {
+        let (ino, offset) = (ino_of(entry.key), offset_of(entry.key));
+        if ino == 0 {
+            return Ok(());
+        }
+        if kind_of(entry.key) == KeyKind::Inode as u8 {
+            let inode = self.inode(ino)?;
+            survey.entry(ino).or_default().inode = Some(inode);
+            return Ok(());
+        }
+        let name = self.with_node(entry.place, |owner, node| match node.body {
+            _ if owner != ino || node.key() != Some(entry.key) => None,
+            Body::Entry { child, mode, time_ns, .. } => Some(Some(Name { offset, child, mode, time_ns })),
+            _ => Some(None),
+        })?;
+        let known = survey.entry(ino).or_default();
+        match name {
+            Some(name) => known.names.push(name),
+            None => known.attributes.push(offset),
+        }
+        Ok(())
+    }
+
+    fn survey_chunks(&mut self, entry: Entry, survey: &mut Survey, unreadable: &mut Vec<Key>) -> Result<()> {
+        let (ino, chunk) = (ino_of(entry.key), offset_of(entry.key));
+        let mut data = vec![0; self.flash.shape.slot_bytes];
+        for step in 0..entry.place.span() {
+            let looked = match entry.place {
+                Place::Run { slot, .. } => self.flash.read_data(slot + step, ino, chunk + step, &mut data).map(|_| ()),
+                Place::Node { .. } => self.with_node(entry.place, |owner, node| {
+                    (owner == ino && node.key() == Some(entry.key)).then_some(())
+                }),
+                Place::Mark | Place::Reserved { .. } | Place::Pending { .. } => Ok(()),
+            };
+            let known = survey.entry(ino).or_default();
+            match looked {
+                Ok(()) => {
+                    known.chunks += 1;
+                    known.end_chunk = known.end_chunk.max(chunk + step + 1);
+                }
+                Err(Error::Corrupt { .. }) => {
+                    known.unreadable += 1;
+                    unreadable.push(entry.key + u128::from(step));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a mode is a directory's.
+pub fn is_dir_mode(mode: u32) -> bool {
+    mode & kind::MASK == kind::DIR
+}

@@ -1,0 +1,128 @@
+//! Volumes whose index and checkpoints are erased come back from their log: whole, and with nothing that was deleted in
+//! its old place.
+//!
+//! The volumes have lived: collection has erased records of deletions while remains of what was deleted still stand.
+
+use std::collections::BTreeSet;
+
+use emulator::Chip;
+use flexfs_core::{Fs, Ino, Mode, MountOptions, ROOT_INO, Salvaged};
+use lab::crash::{Rig, Run};
+use lab::model::{Body, ModelFs};
+use lab::ops::{Supply, observe};
+use nand::{Cause, Nand};
+
+const NEW_ID: [u8; 16] = *b"salvaged volume!";
+
+/// What a salvage is judged by.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    /// Files, links and other leaves there were.
+    files: usize,
+    /// Of these, the ones that are there byte for byte, with all their attributes.
+    same: usize,
+    /// Of these, the ones in their old places.
+    in_place: usize,
+    /// What was not there before and is now, outside of `lost+found`.
+    ghosts: usize,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.files += other.files;
+        self.same += other.same;
+        self.in_place += other.in_place;
+        self.ghosts += other.ghosts;
+    }
+}
+
+/// A volume with a random history, unmounted, and what it holds.
+fn lived(rig: &Rig, seed: u64, steps: usize, disruptions: usize) -> (Chip, ModelFs) {
+    let mut run = Run::new(rig.clone(), seed, 85, disruptions).unwrap();
+    let mut supply = Supply::new(seed);
+    (0..steps).for_each(|_| run.step(&supply.words()).unwrap());
+    let (_, mut chip, history, _) = run.end().unwrap();
+    chip.cancel_cut();
+    (chip, history.live().clone())
+}
+
+/// Erases the blocks that are used so.
+fn erase_all(chip: Chip, uses: &[&str], rig: &Rig) -> Chip {
+    let options = MountOptions { read_only: true, ..rig.options.clone() };
+    let fs = Fs::mount(chip, options).map_err(|(_, error)| error).unwrap();
+    let blocks: Vec<u32> =
+        fs.blocks().filter(|block| uses.contains(&block.used_as)).map(|block| block.number).collect();
+    let mut chip = fs.into_chip();
+    for block in blocks {
+        chip.erase(block, Cause::Metadata).unwrap();
+    }
+    chip
+}
+
+fn salvage(chip: Chip, rig: &Rig) -> (Fs<Chip>, Salvaged) {
+    let (mut fs, salvaged) =
+        Fs::salvage(chip, NEW_ID, rig.options.clone(), &mut |_, _| {}).map_err(|(_, error)| error).unwrap();
+    let report = fs.check().unwrap();
+    assert!(report.findings.is_empty(), "{}", report.findings.join("\n"));
+    let (chip, unmounted) = fs.unmount(rig.options.now_ns);
+    unmounted.unwrap();
+    let fs = Fs::mount(chip, rig.options.clone()).map_err(|(_, error)| error).unwrap();
+    (fs, salvaged)
+}
+
+/// What can be reached from the root without `lost+found`.
+fn in_place(model: &ModelFs) -> BTreeSet<Ino> {
+    let mut reached = BTreeSet::from([ROOT_INO]);
+    let mut stack = vec![ROOT_INO];
+    while let Some(dir) = stack.pop() {
+        let Some(Body::Dir { entries, .. }) = model.node(dir).map(|node| &node.body) else { continue };
+        for (name, &child) in entries {
+            if (dir, name.as_slice()) != (ROOT_INO, b"lost+found") && reached.insert(child) {
+                stack.push(child);
+            }
+        }
+    }
+    reached
+}
+
+fn judge(found: &ModelFs, was: &ModelFs) -> Tally {
+    let (here, there) = (in_place(found), in_place(was));
+    let mut tally = Tally { ghosts: here.difference(&there).count(), ..Tally::default() };
+    for &ino in there.iter().filter(|&&ino| !was.node(ino).unwrap().is_dir()) {
+        tally.files += 1;
+        let same = found.node(ino).is_some_and(|node| node.digest(ino) == was.node(ino).unwrap().digest(ino));
+        tally.same += usize::from(same);
+        tally.in_place += usize::from(same && here.contains(&ino));
+    }
+    tally
+}
+
+fn options(mode: Mode) -> MountOptions {
+    MountOptions { mode, ..MountOptions::default() }
+}
+
+#[test]
+fn nearly_all_files_come_back_without_anchors_and_index_and_nothing_that_was_deleted() {
+    let mut total = Tally::default();
+    for (profile, blocks, pages, mode) in [
+        ("flexfs-mlc", 128, 128, Mode::Baseline),
+        ("flexfs-mlc", 128, 128, Mode::NativeOnly),
+        ("tlc-3d", 64, 96, Mode::Baseline),
+    ] {
+        let rig = Rig::small(profile, blocks, pages, options(mode)).unwrap();
+        for seed in 1..4 {
+            let (chip, was) = lived(&rig, seed, 6_000, 6);
+            let (mut fs, salvaged) = salvage(erase_all(chip, &["index", "anchor"], &rig), &rig);
+            let tally = judge(&observe(&mut fs).unwrap(), &was);
+            println!(
+                "{profile} {mode:?} {seed}: {tally:?}, {} moved, {} deleted, {salvaged:?}",
+                salvaged.moved.len(),
+                salvaged.deleted
+            );
+            total += tally;
+        }
+    }
+    println!("{total:?}");
+    assert_eq!(total.ghosts, 0);
+    assert!(total.same * 1000 >= total.files * 999, "{total:?}");
+}
