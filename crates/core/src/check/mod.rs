@@ -23,6 +23,7 @@ use crate::index::tree;
 struct Seen {
     inode: Option<Inode>,
     chunks: u64,
+    reserved: u64,
     entries: Census,
     attributes: u32,
     names: u64,
@@ -117,7 +118,9 @@ impl<N: Nand> Fs<N> {
             return Ok(());
         }
         if let Place::Reserved { count } = entry.place {
-            seen.entry(ino).or_default().chunks += u64::from(count);
+            let found = seen.entry(ino).or_default();
+            found.chunks += u64::from(count);
+            found.reserved += u64::from(count);
             report.reserved_chunks += u64::from(count);
             return Ok(());
         }
@@ -215,6 +218,10 @@ impl<N: Nand> Fs<N> {
         let buffered = self.log.dirty_count() > 0;
         if inode.chunks != seen.chunks && !buffered {
             note(report, format!("inode {ino}: {} chunks are counted, {} are mapped", inode.chunks, seen.chunks));
+        }
+        if u64::from(inode.reserved) != seen.reserved && !buffered {
+            let (counted, there) = (inode.reserved, seen.reserved);
+            note(report, format!("inode {ino}: {counted} chunks are counted as reserved, {there} are"));
         }
         if !directory && seen.entries.count > 0 {
             note(report, format!("inode {ino}: it is no directory but has {} entries", seen.entries.count));

@@ -17,6 +17,7 @@ const ATTRIBUTES_MASK: u32 = u32::MAX >> ATTRIBUTES_SHIFT;
 /// The file-type bits of a mode, and those of a directory.
 const TYPE_MASK: u32 = 0o170000;
 const DIRECTORY: u32 = 0o040000;
+const FILE: u32 = 0o100000;
 
 /// What a set of names comes to: whoever finds names of a directory whose index is lost can tell whether they are all
 /// of them, and no more.
@@ -63,8 +64,10 @@ pub struct Inode {
     pub gid: u32,
     pub rdev: u32,
     pub size: u64,
-    /// Chunks that are mapped.
+    /// Chunks that are mapped or reserved.
     pub chunks: u64,
+    /// Of a regular file, the reserved ones among them.
+    pub reserved: u32,
     pub atime_ns: i64,
     pub mtime_ns: i64,
     pub ctime_ns: i64,
@@ -86,6 +89,7 @@ struct RawInode {
     nlink: U32,
     uid: U32,
     gid: U32,
+    /// Of a regular file: its reserved chunks.
     rdev: U32,
     flags: U32,
     /// Of a directory: how many entries it has.
@@ -110,6 +114,7 @@ impl Inode {
             rdev: 0,
             size: 0,
             chunks: 0,
+            reserved: 0,
             atime_ns: now_ns,
             mtime_ns: now_ns,
             ctime_ns: now_ns,
@@ -144,7 +149,7 @@ impl Inode {
             nlink: U32::new(self.nlink),
             uid: U32::new(self.uid),
             gid: U32::new(self.gid),
-            rdev: U32::new(self.rdev),
+            rdev: U32::new(if self.mode & TYPE_MASK == FILE { self.reserved } else { self.rdev }),
             flags: U32::new(u32::from(self.reserves_past_end) | self.attributes << ATTRIBUTES_SHIFT),
             size: U64::new(size),
             chunks: U64::new(chunks),
@@ -162,12 +167,17 @@ impl Inode {
             DIRECTORY => (0, 0, Census { count: first, sum: second }),
             _ => (first.min(i64::MAX as u64), second.min(CHUNKS_MAX), Census::default()),
         };
+        let (rdev, reserved) = match raw.mode.get() & TYPE_MASK {
+            FILE => (0, raw.rdev.get()),
+            _ => (raw.rdev.get(), 0),
+        };
         Self {
             mode: raw.mode.get(),
             nlink: raw.nlink.get(),
             uid: raw.uid.get(),
             gid: raw.gid.get(),
-            rdev: raw.rdev.get(),
+            rdev,
+            reserved,
             size,
             chunks,
             entries,

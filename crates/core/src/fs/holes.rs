@@ -29,6 +29,7 @@ impl<N: Nand> Fs<N> {
         self.log.drop_range(ino, from, to);
         if replaced.any {
             self.count_chunks(ino, 0, replaced.chunks)?;
+            self.count_unreserved(ino, replaced.reserved)?;
             self.push(ino, Body::Cut { from, count: to - from })?;
         }
         Ok(())
@@ -127,6 +128,7 @@ impl<N: Nand> Fs<N> {
         let chunk_bytes = self.chunk_bytes();
         let mut inode = self.inode(ino)?;
         inode.chunks += added;
+        inode.reserved = inode.reserved.saturating_add(added as u32);
         inode.reserves_past_end |= to > inode.size.div_ceil(chunk_bytes);
         self.derive_inode(ino, inode);
         self.push(ino, Body::Reserve { from, count: to - from })

@@ -311,9 +311,10 @@ impl<N: Nand> Fs<N> {
     /// Makes a node of a chunk; where that is `fresh`, what stands in the index need not be readable.
     fn push_data(&mut self, ino: u64, chunk: u64, body: Body<'_>, fresh: bool) -> Result<()> {
         let data_key = key(ino, KeyKind::Data, chunk);
-        let mapped = !fresh && self.index.get(&mut self.flash, data_key)?.is_some();
+        let was = if fresh { None } else { self.index.get(&mut self.flash, data_key)? };
         self.push_node(ino, body, fresh)?;
-        self.count_chunks(ino, 1, u64::from(mapped))
+        self.count_unreserved(ino, u64::from(matches!(was, Some(Place::Reserved { .. }))))?;
+        self.count_chunks(ino, 1, u64::from(was.is_some()))
     }
 
     /// Appends a chunk as a slot of its own, `padded` to a slot's length; how many mapped chunks it replaced.
@@ -329,11 +330,12 @@ impl<N: Nand> Fs<N> {
         self.log.native_since_sync |= head == HeadId::Native;
         let (data_key, seq) = (key(ino, KeyKind::Data, chunk), self.flash.next_seq - 1);
         let change = Change::Put(Place::Run { slot, count: 1 });
-        let replaced = self.index.set(&mut self.flash, data_key, change, seq, fresh)?.chunks;
+        let replaced = self.index.set(&mut self.flash, data_key, change, seq, fresh)?;
+        self.count_unreserved(ino, replaced.reserved)?;
         if !self.flash.moved.is_empty() {
             self.follow_moved()?;
         }
-        Ok(replaced)
+        Ok(replaced.chunks)
     }
 
     /// Packs the pending nodes that still count into slots; the last one ends the group.

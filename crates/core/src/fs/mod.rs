@@ -193,7 +193,7 @@ impl<N: Nand> Fs<N> {
     pub(crate) fn put_inode(&mut self, ino: Ino, mut inode: Inode) -> Result<()> {
         self.store_inode(ino)?;
         if let Some(Cached { inode: held, .. }) = self.inodes.get(ino) {
-            (inode.chunks, inode.entries) = (held.chunks, held.entries);
+            (inode.chunks, inode.reserved, inode.entries) = (held.chunks, held.reserved, held.entries);
         }
         self.inodes.update(ino, inode);
         let inode_key = key(ino, KeyKind::Inode, 0);
@@ -216,6 +216,16 @@ impl<N: Nand> Fs<N> {
         let mut inode = self.inode(ino)?;
         inode.chunks = (inode.chunks + added).saturating_sub(removed);
         self.derive_inode(ino, inode);
+        Ok(())
+    }
+
+    /// Takes from an inode's count of reserved chunks, in memory.
+    pub(crate) fn count_unreserved(&mut self, ino: Ino, count: u64) -> Result<()> {
+        if count > 0 {
+            let mut inode = self.inode(ino)?;
+            inode.reserved = inode.reserved.saturating_sub(count as u32);
+            self.derive_inode(ino, inode);
+        }
         Ok(())
     }
 

@@ -33,8 +33,10 @@ pub struct Index {
 /// What a change replaced.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Replaced {
-    /// Chunks of file data.
+    /// Chunks of file data, or reserved for it.
     pub chunks: u64,
+    /// The reserved ones among them.
+    pub reserved: u64,
     /// Whether anything was there.
     pub any: bool,
 }
@@ -110,7 +112,7 @@ impl Index {
             }
             (from, count) = (entry.end(), count + 1);
         }
-        let mut replaced = Replaced { chunks: 0, any: count > 0 };
+        let mut replaced = Replaced { any: count > 0, ..Replaced::default() };
         if count <= FEW {
             few.into_iter().flatten().for_each(|entry| self.count_gone(flash, entry, seq, &mut replaced));
             return Ok(replaced);
@@ -129,6 +131,7 @@ impl Index {
         }
         if let Place::Reserved { count } = entry.place {
             self.reserved_chunks = self.reserved_chunks.saturating_sub(u64::from(count));
+            replaced.reserved += u64::from(count);
         }
         flash.release(entry.place, seq);
     }

@@ -4,5 +4,5 @@ pub mod actions;
 pub mod checkpoint;
 pub mod format;
 pub mod open;
-mod replay;
+pub mod replay;
 mod scan;

@@ -5,6 +5,7 @@
 //! older blocks held may have been erased since.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
@@ -20,7 +21,20 @@ use crate::format::table::Use;
 use crate::format::tag::{Kind, tick_ns};
 use crate::fs::Fs;
 use crate::fs::types::Ino;
+use crate::index::Replaced;
 use crate::index::delta::Change;
+
+/// What was counted, or not, because nothing was found in its place. Where the log is applied to nothing, that may have
+/// been erased.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unseen {
+    /// Chunks that were counted as new.
+    pub chunks: u64,
+    /// The offsets of entries that were counted as new.
+    pub came: Vec<u64>,
+    /// The offsets of entries that were not counted as gone.
+    pub gone: Vec<u64>,
+}
 
 /// What originals say about an inode besides its own node.
 #[derive(Default)]
@@ -28,9 +42,9 @@ pub(crate) struct Derived {
     size: u64,
     time_ns: Option<i64>,
     chunks: i64,
-    /// Chunks that were counted because nothing was found in their place.
-    pub fresh: u64,
+    reserved: i64,
     entries: Census,
+    pub unseen: Unseen,
 }
 
 impl Scan {
@@ -104,7 +118,7 @@ impl<N: Nand> Fs<N> {
                 return self.apply_copy(basis, data_key, Place::Run { slot: tag.stamp, count: 1 }, place, tag.seq);
             }
             let replaced = self.index.set(&mut self.flash, data_key, Change::Put(place), tag.seq, false)?;
-            self.derive_data(derived, tag.ino, tag.chunk, tag.len, tick_ns(tag.stamp), replaced.chunks);
+            self.derive_data(derived, tag.ino, tag.chunk, tag.len, tick_ns(tag.stamp), replaced);
             return Ok(());
         };
         let bytes = self.flash.read_slot(action.slot, Kind::Nodes, Cause::Metadata)?;
@@ -136,7 +150,7 @@ impl<N: Nand> Fs<N> {
         let ino = found.ino;
         let replaced = match found.key() {
             Some(key) => self.index.set(&mut self.flash, key, Change::Put(place), seq, false)?,
-            None => crate::index::Replaced::default(),
+            None => Replaced::default(),
         };
         let cut = |fs: &mut Self, from, span| fs.index.set(&mut fs.flash, from, Change::Cut(span), seq, false);
         match found.body {
@@ -153,25 +167,32 @@ impl<N: Nand> Fs<N> {
                 found.time_ns = Some(time_ns);
                 if !replaced.any {
                     found.entries.add(offset);
+                    found.unseen.came.push(offset);
                 }
             }
             Body::EntryGone { offset, time_ns } => {
                 let gone = cut(self, key(ino, KeyKind::Entry, offset), 1)?;
                 let found = derived.entry(ino).or_default();
                 found.time_ns = Some(time_ns);
-                if gone.any {
-                    found.entries.remove(offset);
+                match gone.any {
+                    true => found.entries.remove(offset),
+                    false => found.unseen.gone.push(offset),
                 }
             }
             Body::Data { chunk, time_ns, len, .. } => {
-                self.derive_data(derived, ino, chunk, len, time_ns, replaced.chunks);
+                self.derive_data(derived, ino, chunk, len, time_ns, replaced);
             }
             Body::Cut { from, count } => {
                 let gone = cut(self, key(ino, KeyKind::Data, from), u128::from(count))?;
-                derived.entry(ino).or_default().chunks -= gone.chunks as i64;
+                let found = derived.entry(ino).or_default();
+                found.chunks -= gone.chunks as i64;
+                found.reserved -= gone.reserved as i64;
             }
             Body::Reserve { from, count } => {
-                derived.entry(ino).or_default().chunks += self.reserve_holes(ino, from, from + count, seq)? as i64;
+                let added = self.reserve_holes(ino, from, from + count, seq)? as i64;
+                let found = derived.entry(ino).or_default();
+                found.chunks += added;
+                found.reserved += added;
             }
             Body::Xattr { .. } => {}
             Body::XattrGone { offset } => {
@@ -197,13 +218,14 @@ impl<N: Nand> Fs<N> {
         chunk: u64,
         len: u32,
         time_ns: i64,
-        replaced: u64,
+        replaced: Replaced,
     ) {
         let found = derived.entry(ino).or_default();
         found.size = found.size.max(chunk.saturating_mul(self.chunk_bytes()).saturating_add(u64::from(len)));
         found.time_ns = Some(time_ns);
-        found.chunks += 1 - replaced as i64;
-        found.fresh += u64::from(replaced == 0);
+        found.chunks += 1 - replaced.chunks as i64;
+        found.reserved -= replaced.reserved as i64;
+        found.unseen.chunks += u64::from(replaced.chunks == 0);
     }
 
     pub(crate) fn apply_derived(&mut self, ino: Ino, derived: Derived) -> Result<()> {
@@ -214,6 +236,7 @@ impl<N: Nand> Fs<N> {
         };
         inode.size = inode.size.max(derived.size).min(i64::MAX as u64);
         inode.chunks = inode.chunks.saturating_add_signed(derived.chunks);
+        inode.reserved = (i64::from(inode.reserved) + derived.reserved).clamp(0, u32::MAX.into()) as u32;
         inode.entries = inode.entries.with(derived.entries);
         if let Some(time_ns) = derived.time_ns {
             (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);

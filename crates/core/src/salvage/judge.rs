@@ -13,6 +13,9 @@ use crate::fs::types::{Ino, ROOT_INO};
 /// Most names of a directory of which three at a time are tried to be otherwise than they look.
 const THREE_OF: usize = 2000;
 
+/// Most names of a directory of which any number is tried.
+const ALL_OF: usize = 32;
+
 /// Why something goes to `lost+found`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -63,6 +66,7 @@ pub fn judge(survey: &Survey, witness: Witness, unreadable: u64) -> Judgement {
     };
     bench.walk(ROOT_INO);
     bench.leftovers();
+    bench.drop_spare_names();
     bench.judgement
 }
 
@@ -133,17 +137,24 @@ impl Bench<'_> {
         if self.witness == Witness::Index {
             return Some(presumed);
         }
-        let target = known.inode?.entries;
+        // What came and went in the log since the inode was written may have been there before, or not.
+        let mut target = known.inode?.entries;
+        known.unseen.gone.iter().for_each(|&offset| target.remove(offset));
         let counted = known.names.iter().zip(&presumed).filter(|(_, counts)| **counts);
         let (count, sum) =
             counted.fold((0u64, 0u64), |(count, sum), (name, _)| (count + 1, sum.wrapping_add(name.offset)));
-        let turn = |(name, counts): (&Name, &bool)| if *counts { name.offset.wrapping_neg() } else { name.offset };
-        let turns: Vec<u64> = known.names.iter().zip(&presumed).map(turn).collect();
+        let turns = known.names.iter().zip(&presumed).map(|(name, &counts)| (name.offset, !counts));
+        let gone = known.unseen.gone.iter().map(|&offset| (offset, false));
+        let came = known.unseen.came.iter().map(|&offset| (offset, true));
+        let turns: Vec<(u64, bool)> = turns.chain(gone).chain(came).collect();
+        let parts: Vec<u64> =
+            turns.iter().map(|&(offset, adds)| if adds { offset } else { offset.wrapping_neg() }).collect();
         let fits = |turned: &[usize]| {
-            let changes = turned.iter().map(|&at| if presumed.get(at) == Some(&true) { u64::MAX } else { 1 });
+            let changes =
+                turned.iter().filter_map(|&at| turns.get(at)).map(|&(_, adds)| if adds { 1 } else { u64::MAX });
             changes.fold(count, u64::wrapping_add) == target.count
         };
-        let turned = adding_up(&turns, target.sum.wrapping_sub(sum), u64::MAX, &fits)?;
+        let turned = adding_up(&parts, target.sum.wrapping_sub(sum), u64::MAX, &fits)?;
         Some(presumed.iter().enumerate().map(|(at, &counts)| counts != turned.contains(&at)).collect())
     }
 
@@ -157,6 +168,18 @@ impl Bench<'_> {
         let links = if inode.is_dir() { inode.nlink.min(1) } else { inode.nlink };
         let newest = self.names.get(&name.child).into_iter().flatten().take(links as usize);
         newest.into_iter().any(|&(_, at)| at == (dir, name.offset)) && child.misfit(self.witness) == 0
+    }
+
+    /// A doubtful name of a file that has all its names in place is none of them.
+    fn drop_spare_names(&mut self) {
+        let mut placed: BTreeMap<Ino, u32> = BTreeMap::new();
+        for name in self.judgement.stays.values().flatten() {
+            *placed.entry(name.child).or_default() += 1;
+        }
+        let survey = self.survey;
+        let links = |ino: &Ino| survey.get(ino).and_then(|known| known.inode).map_or(u32::MAX, |inode| inode.nlink);
+        let spare = |ino: &Ino| placed.get(ino).is_some_and(|&names| names >= links(ino));
+        self.judgement.moves.retain(|(_, ino, doubt)| *doubt != Doubt::Deleted || !spare(ino));
     }
 
     /// What no name leads to: remains of what was deleted, if that is certain.
@@ -213,11 +236,15 @@ impl Bench<'_> {
     }
 }
 
-/// At most three of `parts` that add up to `need` (under `mask`), and that `fits` agrees to.
+/// Those of `parts` that add up to `need` (under `mask`) and that `fits` agrees to: of up to [`ALL_OF`] however many, of
+/// more at most three.
 pub fn adding_up(parts: &[u64], need: u64, mask: u64, fits: &dyn Fn(&[usize]) -> bool) -> Option<Vec<usize>> {
     let need = need & mask;
     if need == 0 && fits(&[]) {
         return Some(Vec::new());
+    }
+    if parts.len() <= ALL_OF {
+        return any_adding_up(parts, need, mask, fits);
     }
     let places: BTreeMap<u64, usize> = parts.iter().enumerate().map(|(at, part)| (part & mask, at)).collect();
     let one = |rest: u64| places.get(&(rest & mask)).copied();
@@ -242,6 +269,24 @@ pub fn adding_up(parts: &[u64], need: u64, mask: u64, fits: &dyn Fn(&[usize]) ->
         }
     }
     None
+}
+
+/// The same of few parts: every choice of one half of them meets every choice of the other.
+fn any_adding_up(parts: &[u64], need: u64, mask: u64, fits: &dyn Fn(&[usize]) -> bool) -> Option<Vec<usize>> {
+    let (one, other) = parts.split_at(parts.len() / 2);
+    let chosen = |of: u64, first: usize| (0..64).filter(move |bit| of >> bit & 1 != 0).map(move |bit| first + bit);
+    let sum_of = |parts: &[u64], of: u64| {
+        chosen(of, 0).filter_map(|at| parts.get(at)).fold(0, |sum: u64, part| sum.wrapping_add(*part))
+    };
+    let mut sums: Vec<(u64, u64)> = (0..1 << one.len()).map(|of| (sum_of(one, of) & mask, of)).collect();
+    sums.sort_unstable();
+    (0..1u64 << other.len()).find_map(|of| {
+        let rest = need.wrapping_sub(sum_of(other, of)) & mask;
+        let from = sums.partition_point(|&(sum, _)| sum < rest);
+        let meeting = sums.iter().skip(from).take_while(|&&(sum, _)| sum == rest);
+        let mut choices = meeting.map(|&(_, first)| chosen(first, 0).chain(chosen(of, one.len())).collect::<Vec<_>>());
+        choices.find(|choice| fits(choice))
+    })
 }
 
 #[cfg(test)]
@@ -279,13 +324,13 @@ mod tests {
 
     #[test]
     fn where_the_sum_cannot_tell_nothing_is_put_back_into_place() {
-        let names: Vec<(u64, Ino, i64)> = (0..12).map(|at| (1000 + at * at * 37, 10 + at, 1)).collect();
-        let counted: Vec<u64> = names.iter().take(6).map(|name| name.0).collect();
+        let names: Vec<(u64, Ino, i64)> = (0..40).map(|at| ((1 << 20) + (at << 40) * at, 10 + at, 1)).collect();
+        let counted: Vec<u64> = names.iter().take(30).map(|name| name.0).collect();
         let mut survey: Survey = names.iter().map(|name| file(name.1, 1)).collect();
         survey.extend([dir(1, 1, &names, &counted)]);
         let judgement = judge(&survey, Witness::Log, 0);
         assert!(kept(&judgement, 1).is_empty());
-        assert_eq!(judgement.moves.len(), 12);
+        assert_eq!(judgement.moves.len(), 40);
         assert!(judgement.moves.iter().all(|(_, _, doubt)| *doubt == Doubt::Deleted));
     }
 
@@ -309,10 +354,11 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn up_to_three_ghosts_are_found_among_many_names(
-            offsets in proptest::collection::btree_set(1u64 << 16..1 << 63, 8..60),
-            ghosts in 0usize..4,
+        fn ghosts_are_found_any_number_among_few_names_and_three_among_many(
+            offsets in proptest::collection::btree_set(1u64 << 16..1 << 63, 12..60),
+            ghosts in 0usize..12,
         ) {
+            let ghosts = if offsets.len() > ALL_OF { ghosts.min(3) } else { ghosts };
             let names: Vec<(u64, Ino, i64)> = offsets.iter().zip(10..).map(|(&offset, ino)| (offset, ino, 1)).collect();
             let counted: Vec<u64> = names.iter().skip(ghosts).map(|name| name.0).collect();
             let mut survey: Survey = names.iter().map(|name| file(name.1, 1)).collect();

@@ -4,13 +4,14 @@
 //! order of their numbers. What the log does not say is what was deleted, where the record of that has been erased since:
 //! see `judge`. Invariant: what may have been deleted is never put back into its place.
 
+mod apply;
+mod cuts;
 mod judge;
 mod remains;
 mod seed;
 mod settle;
 mod survey;
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use nand::Nand;
@@ -29,7 +30,6 @@ use crate::format::table::{BlockEntry, Use};
 use crate::fs::types::{MountOptions, ROOT_INO};
 use crate::fs::{Fs, Volume};
 use crate::index::Index;
-use crate::mount::actions::{self, Basis};
 use crate::mount::checkpoint::Tables;
 use crate::mount::format::{name_seed, volume_seed};
 use crate::mount::open::{SEQ_GAP, set_log_position};
@@ -104,14 +104,15 @@ impl<N: Nand> Fs<N> {
             return Err(Error::NotFlexfs("nothing on it is of a volume"));
         }
         self.list_blocks(&remains);
-        let slack = self.apply_remains(&remains)?;
+        let unseen = self.apply_remains(&remains)?;
+        self.cut_behind_ends()?;
         let (mut survey, unreadable) = self.survey()?;
-        for (ino, slack) in slack {
-            survey.entry(ino).and_modify(|known| known.slack = slack);
+        for (ino, unseen) in unseen {
+            survey.entry(ino).and_modify(|known| known.unseen = unseen);
         }
         let all_unreadable = unreadable.len() as u64 + remains.unreadable;
         let judgement = judge(&survey, Witness::Log, all_unreadable);
-        set_log_position(&mut self.flash, remains.last_seq() + SEQ_GAP);
+        set_log_position(&mut self.flash, remains.history.last() + SEQ_GAP);
         self.take_anchor_blocks(anchor.as_ref().map(|&(_, block)| block))?;
         let settled = self.settle(&survey, &judgement, &unreadable, self.options.now_ns)?;
         self.checkpoint_as(false)?;
@@ -171,42 +172,6 @@ impl<N: Nand> Fs<N> {
             }
         }
         self.flash.blocks.recount();
-    }
-
-    /// Applies all there is in the order of its numbers. By inode: how many of its chunks may have been counted twice.
-    fn apply_remains(&mut self, remains: &Remains) -> Result<BTreeMap<u64, u64>> {
-        let actions = actions::in_order(&mut self.flash, &remains.slots, u64::MAX, Basis::Nothing)?;
-        let mut lost: Vec<(u64, u128)> = remains.lost.iter().map(|(&key, &order)| (order, key)).collect();
-        lost.sort_unstable_by(|a, b| b.cmp(a));
-        let mut derived = BTreeMap::new();
-        for action in &actions {
-            while let Some((_, key)) = lost.pop_if(|(order, _)| *order <= action.order.0) {
-                self.cut_lost(key)?;
-            }
-            let next_ino = self.volume.next_ino.max(action.tag.ino + 1);
-            self.volume.next_ino = next_ino;
-            match self.apply_action(action, Basis::Nothing, &mut derived) {
-                Err(Error::Corrupt { .. }) => {}
-                outcome => outcome?,
-            }
-        }
-        while let Some((_, key)) = lost.pop() {
-            self.cut_lost(key)?;
-        }
-        let slack = derived.iter().map(|(&ino, derived)| (ino, derived.fresh)).collect();
-        for (ino, derived) in derived {
-            match self.apply_derived(ino, derived) {
-                Err(Error::Corrupt { .. }) => {}
-                outcome => outcome?,
-            }
-        }
-        self.flash.blocks.recount();
-        Ok(slack)
-    }
-
-    fn cut_lost(&mut self, key: u128) -> Result<()> {
-        let change = crate::index::delta::Change::Cut(1);
-        self.index.set(&mut self.flash, key, change, 0, false).map(|_| ())
     }
 
     /// Makes two blocks the pair for anchors. The one with the newest anchor is erased last, when another counts.

@@ -3,12 +3,13 @@
 //! Invariant: nothing here depends on anchors, index pages or the block table; the mode of a block follows from which of
 //! its pages are programmed.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Layout, Nand};
 
+use super::cuts::{History, Hole};
 use super::seed::Unseed;
 use crate::error::{Error, Result};
 use crate::flash::Flash;
@@ -16,13 +17,9 @@ use crate::format::key::{Key, KeyKind, key};
 use crate::format::node::{self, Order};
 use crate::format::place::Slot;
 use crate::format::tag::{Kind, Tag, is_blank};
-use crate::mount::open::SEQ_GAP;
 
 /// Slots that must agree on the seed before it is believed, where there are so many.
 const VOTES: u32 = 64;
-
-/// Slots at most that a torn program can leave readable once.
-const READ_ONCE_MAX: u64 = 16;
 
 /// What a look at a slot showed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,19 +54,7 @@ pub struct Remains {
     pub unreadable: u64,
     /// Slots that were never part of the volume: their group has no end.
     pub dropped: u64,
-    /// The numbers that tags bear.
-    numbers: BTreeSet<u64>,
-    holes: Vec<Hole>,
-    /// Slots that recoveries copied because they might not be readable again.
-    rescued: BTreeSet<Slot>,
-}
-
-/// A slot that cannot be read.
-struct Hole {
-    slot: Slot,
-    /// The numbers of the originals before and behind it in its block.
-    before: u64,
-    behind: Option<u64>,
+    pub history: History,
 }
 
 /// What seeds the checksums of most slots.
@@ -110,7 +95,7 @@ impl Remains {
             remains.read_block(flash, block, &pages)?;
             told(block + 1, blocks);
         }
-        remains.drop_what_was_cut();
+        remains.leave_out_cuts();
         Ok(remains)
     }
 
@@ -119,7 +104,8 @@ impl Remains {
         let shape = flash.shape.mode(mode).clone();
         for looked in &looked {
             if let Looked::Holds(tag) = looked {
-                self.numbers.insert(tag.seq);
+                let original = is_content(tag) && !tag.copy;
+                self.history.given.insert(if original { tag.seq } else { tag.seq.saturating_sub(1) });
             }
         }
         let content = shape.content_slots() as usize;
@@ -172,11 +158,6 @@ impl Remains {
         Ok(())
     }
 
-    /// The greatest number any tag bears.
-    pub fn last_seq(&self) -> u64 {
-        self.numbers.last().copied().unwrap_or(0)
-    }
-
     /// Notes the slots of a block that cannot be read, by what stands around them.
     fn note_holes(&mut self, first: Slot, looked: &[Looked]) {
         let original = |looked: &Looked| match looked {
@@ -189,50 +170,19 @@ impl Remains {
             if *slot == Looked::Unreadable {
                 let behind = looked.iter().skip(at).find_map(original);
                 let before = before.or(behind).unwrap_or(0);
-                self.holes.push(Hole { slot: first + at as u64, before, behind });
+                self.history.holes.push(Hole { slot: first + at as u64, before, behind });
             }
         }
     }
 
-    /// Leaves out the originals that did not count when the volume was recovered after a power cut, and counts the slots
-    /// that are unreadable for another reason than such a cut.
-    ///
-    /// A recovery goes on with the number that is [`SEQ_GAP`] after the greatest it sees: so one with nothing up to that
-    /// distance and something just there was the last before a cut, but for those that could be read only once. Those
-    /// before it did not count if none of them ends their group, or if a torn program destroyed one between.
-    fn drop_what_was_cut(&mut self) {
+    /// Leaves out what did not count when the volume was recovered after a power cut.
+    fn leave_out_cuts(&mut self) {
         let originals = self.slots.iter().filter(|(tag, _)| !tag.copy && !tag.unlogged);
-        let originals: BTreeMap<u64, bool> = originals.map(|(tag, _)| (tag.seq, tag.end)).collect();
-        let mut cut = BTreeSet::new();
-        let mut lasts = BTreeSet::new();
-        for &last in originals.keys().filter(|&seq| !originals.contains_key(&(seq + 1))) {
-            let on = self.numbers.range(last + 2..).next().copied().unwrap_or(last + SEQ_GAP);
-            let near = last.saturating_sub(SEQ_GAP - 1)..=last;
-            let holes = || self.holes.iter().filter(|hole| near.contains(&hole.before));
-            let mut read_once = holes().filter(|hole| hole.behind.is_none_or(|behind| behind >= on)).peekable();
-            let recovered = match read_once.peek() {
-                Some(_) => last + SEQ_GAP..=last + SEQ_GAP + READ_ONCE_MAX,
-                None => last + SEQ_GAP..=last + SEQ_GAP,
-            };
-            if !recovered.contains(&on) {
-                continue;
-            }
-            lasts.insert(last);
-            // What was read then, and never again, was the end of a group that counted.
-            if read_once.any(|hole| self.rescued.contains(&hole.slot)) {
-                continue;
-            }
-            let missing =
-                |hole: &Hole| (hole.before + 1..hole.behind?.min(last)).rev().find(|seq| !originals.contains_key(seq));
-            let end = holes().filter_map(missing).min().unwrap_or(last + 1);
-            let open = (0..end).rev().take_while(|seq| originals.get(seq) == Some(&false));
-            cut.extend(open.chain(end..=last));
-        }
-        let by_cut = |hole: &Hole| lasts.range(hole.before..hole.before + SEQ_GAP).next().is_some();
-        self.unreadable = self.holes.iter().filter(|hole| !by_cut(hole)).count() as u64;
+        self.history.originals = originals.map(|(tag, _)| (tag.seq, tag.end)).collect();
+        let cuts = self.history.cuts();
         let all = self.slots.len();
-        self.slots.retain(|(tag, _)| tag.copy || tag.unlogged || !cut.contains(&tag.seq));
-        self.dropped = (all - self.slots.len()) as u64;
+        self.slots.retain(|(tag, _)| tag.copy || tag.unlogged || !cuts.dropped.contains(&tag.seq));
+        (self.dropped, self.unreadable) = ((all - self.slots.len()) as u64, cuts.damaged);
     }
 
     /// Reads a block's slots, in programming order of the mode it was programmed in.
@@ -278,11 +228,13 @@ impl Remains {
     fn note_rescued(&mut self, tag: &Tag, data: &[u8]) {
         match tag.kind {
             _ if !tag.unlogged || !tag.copy => {}
-            Kind::Data => self.rescued.extend([tag.stamp]),
+            Kind::Data => self.history.rescued.extend([tag.stamp]),
             Kind::Nodes => {
-                self.rescued.extend(node::nodes(data, tag.len as usize).filter_map(|(_, _, node)| match node.order {
-                    Order::CopyOf { slot, .. } => Some(slot),
-                    Order::Back(_) => None,
+                self.history.rescued.extend(node::nodes(data, tag.len as usize).filter_map(|(_, _, node)| {
+                    match node.order {
+                        Order::CopyOf { slot, .. } => Some(slot),
+                        Order::Back(_) => None,
+                    }
                 }))
             }
             _ => {}

@@ -141,7 +141,7 @@ impl<N: Nand> Fs<N> {
                 inode.parent = if ino == ROOT_INO { ROOT_INO } else { parent };
             } else {
                 inode.nlink = names;
-                inode.chunks = known.chunks;
+                (inode.chunks, inode.reserved) = (known.chunks, known.reserved as u32);
             }
             if was != Some(inode) {
                 self.derive_inode(ino, inode);

@@ -10,12 +10,15 @@ use nand::Nand;
 
 use crate::error::{Error, Result};
 use crate::format::inode::Inode;
-use crate::format::key::{KEY_END, Key, KeyKind, ino_of, kind_of, offset_of};
+use crate::format::key::{KEY_END, Key, KeyKind, ino_of, key, kind_of, offset_of, whole_inode};
 use crate::format::node::Body;
 use crate::format::page::Entry;
 use crate::format::place::Place;
+use crate::format::tag::CHUNKS_MAX;
 use crate::fs::Fs;
 use crate::fs::types::{Ino, kind};
+use crate::index::delta::Change;
+use crate::mount::replay::Unseen;
 
 /// What a survey rests on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,12 +46,14 @@ pub struct Known {
     pub inode: Option<Inode>,
     /// Chunks that are mapped or reserved.
     pub chunks: u64,
+    /// The reserved ones among them.
+    pub reserved: u64,
     /// One past the last chunk.
     pub end_chunk: u64,
     /// Chunks that the index points to but cannot be read.
     pub unreadable: u64,
-    /// Chunks that may have been counted twice.
-    pub slack: u64,
+    /// What its counts may be wrong by.
+    pub unseen: Unseen,
     pub names: Vec<Name>,
     /// The offsets of its attributes.
     pub attributes: Vec<u64>,
@@ -60,9 +65,11 @@ impl Known {
         if witness == Witness::Index {
             return self.unreadable;
         }
-        let expected = self.inode.map_or(u64::MAX, |inode| if inode.is_dir() { self.chunks } else { inode.chunks });
-        let least = expected.saturating_sub(self.slack);
-        if self.chunks < least { least - self.chunks } else { self.chunks.saturating_sub(expected) }
+        let Some(inode) = self.inode.filter(|inode| !inode.is_dir()) else { return 0 };
+        // What reserved space may have been erased: then it is no more, and nothing is lost by that.
+        let (expected, there) = (inode.chunks.saturating_sub(inode.reserved.into()), self.chunks - self.reserved);
+        let least = expected.saturating_sub(self.unseen.chunks);
+        if there < least { least - there } else { there.saturating_sub(expected) }
     }
 
     /// Whether it is there and was not about to be removed.
@@ -80,6 +87,26 @@ impl Known {
 pub type Survey = BTreeMap<Ino, Known>;
 
 impl<N: Nand> Fs<N> {
+    /// Takes chunks out of the index that lie behind the end of their file: it was made shorter since.
+    pub(super) fn cut_behind_ends(&mut self) -> Result<()> {
+        let mut from = key(1, KeyKind::Inode, 0);
+        while let Some(entry) = self.index.next(&mut self.flash, from, KEY_END)? {
+            from = whole_inode(ino_of(entry.key)).1;
+            let ino = ino_of(entry.key);
+            let inode = match self.inode(ino) {
+                Err(Error::NotFound | Error::Corrupt { .. }) => continue,
+                inode => inode?,
+            };
+            if inode.reserves_past_end || inode.is_dir() {
+                continue;
+            }
+            let end = key(ino, KeyKind::Data, inode.size.div_ceil(self.chunk_bytes()));
+            let change = Change::Cut(key(ino, KeyKind::Data, CHUNKS_MAX) - end);
+            self.index.set(&mut self.flash, end, change, 0, false)?;
+        }
+        Ok(())
+    }
+
     /// Walks the index. Beside what is there: the keys of what it points to but cannot be read.
     pub(super) fn survey(&mut self) -> Result<(Survey, Vec<Key>)> {
         let mut survey = Survey::new();
@@ -137,6 +164,7 @@ impl<N: Nand> Fs<N> {
             match looked {
                 Ok(()) => {
                     known.chunks += 1;
+                    known.reserved += u64::from(matches!(entry.place, Place::Reserved { .. }));
                     known.end_chunk = known.end_chunk.max(chunk + step + 1);
                 }
                 Err(Error::Corrupt { .. }) => {

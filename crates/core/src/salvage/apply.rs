@@ -1,0 +1,131 @@
+//! All that is left of a log, applied to an empty index.
+//!
+//! An inode counts what is logged after it. Of a copy nothing tells when its original was written, but its own time of
+//! change does. Invariant: what an inode had counted when it was written is not counted again.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use super::remains::Remains;
+use crate::error::{Error, Result};
+use crate::format::key::Key;
+use crate::format::node::{self, Body, Order};
+use crate::format::tag::{Kind, tick_ns};
+use crate::fs::Fs;
+use crate::fs::types::Ino;
+use crate::index::delta::Change;
+use crate::mount::actions::{self, Action, Basis};
+use crate::mount::replay::{Derived, Unseen};
+
+/// What an action says of the order of things.
+struct Said {
+    ino: Ino,
+    /// The greatest inode it speaks of.
+    greatest: Ino,
+    /// When it was said, if it tells.
+    time_ns: Option<i64>,
+    /// The time of change of the inode it holds.
+    inode_ctime_ns: Option<i64>,
+    copy: bool,
+}
+
+/// The newest node of an inode.
+struct Newest {
+    order: (u64, u8),
+    /// Its time of change, if it is a copy.
+    copied_ctime_ns: Option<i64>,
+}
+
+impl Newest {
+    /// Whether the node was written after that action, and so has counted it.
+    fn has_counted(&self, action: &Action, said: &Said) -> bool {
+        match (self.copied_ctime_ns, said.time_ns) {
+            (None, _) => action.order <= self.order,
+            (Some(ctime_ns), Some(time_ns)) => time_ns <= ctime_ns,
+            // What bears no time comes together with the inode.
+            (Some(_), None) => true,
+        }
+    }
+}
+
+impl<N: Nand> Fs<N> {
+    /// Applies what is left in the order of its numbers. By inode: what may have been miscounted.
+    pub(super) fn apply_remains(&mut self, remains: &Remains) -> Result<BTreeMap<Ino, Unseen>> {
+        let actions = actions::in_order(&mut self.flash, &remains.slots, u64::MAX, Basis::Nothing)?;
+        let newest = self.newest_inodes(&actions)?;
+        let mut lost: Vec<(u64, Key)> = remains.lost.iter().map(|(&key, &order)| (order, key)).collect();
+        lost.sort_unstable_by(|a, b| b.cmp(a));
+        let mut derived: BTreeMap<Ino, Derived> = BTreeMap::new();
+        for action in &actions {
+            while let Some((_, key)) = lost.pop_if(|(order, _)| *order <= action.order.0) {
+                self.cut_lost(key)?;
+            }
+            let Some(said) = self.said(action)? else { continue };
+            let counted = newest.get(&said.ino).is_some_and(|newest| newest.has_counted(action, &said));
+            // What has been counted must change the index only.
+            let mut aside = BTreeMap::new();
+            let to = if counted { &mut aside } else { &mut derived };
+            passed_over(self.apply_action(action, Basis::Nothing, to))?;
+        }
+        while let Some((_, key)) = lost.pop() {
+            self.cut_lost(key)?;
+        }
+        let unseen = derived.iter().map(|(&ino, derived)| (ino, derived.unseen.clone())).collect();
+        for (ino, derived) in derived {
+            passed_over(self.apply_derived(ino, derived))?;
+        }
+        self.flash.blocks.recount();
+        Ok(unseen)
+    }
+
+    /// The newest node of each inode; the next inode's number becomes greater than any that is spoken of.
+    fn newest_inodes(&mut self, actions: &[Action]) -> Result<BTreeMap<Ino, Newest>> {
+        let mut newest = BTreeMap::new();
+        for action in actions {
+            let Some(said) = self.said(action)? else { continue };
+            self.volume.next_ino = self.volume.next_ino.max(said.greatest + 1);
+            if let Some(ctime_ns) = said.inode_ctime_ns {
+                let copied_ctime_ns = said.copy.then_some(ctime_ns);
+                newest.insert(said.ino, Newest { order: action.order, copied_ctime_ns });
+            }
+        }
+        Ok(newest)
+    }
+
+    fn said(&mut self, action: &Action) -> Result<Option<Said>> {
+        let tag = &action.tag;
+        let Some(at) = action.at else {
+            let time_ns = Some(tick_ns(tag.stamp));
+            return Ok(Some(Said { ino: tag.ino, greatest: tag.ino, time_ns, inode_ctime_ns: None, copy: tag.copy }));
+        };
+        let bytes = match self.flash.read_slot(action.slot, Kind::Nodes, Cause::Metadata) {
+            Err(Error::Corrupt { .. }) => return Ok(None),
+            bytes => bytes?,
+        };
+        Ok(node::node_at(&bytes, at).map(|found| {
+            let (time_ns, inode_ctime_ns, child) = match found.body {
+                Body::Inode(inode) => (None, Some(inode.ctime_ns), 0),
+                Body::Entry { time_ns, child, .. } => (Some(time_ns), None, child),
+                Body::EntryGone { time_ns, .. } | Body::Data { time_ns, .. } => (Some(time_ns), None, 0),
+                _ => (None, None, 0),
+            };
+            let copy = matches!(found.order, Order::CopyOf { .. });
+            Said { ino: found.ino, greatest: found.ino.max(child), time_ns, inode_ctime_ns, copy }
+        }))
+    }
+
+    /// What stood here cannot be read: what is older must not take its place.
+    fn cut_lost(&mut self, key: Key) -> Result<()> {
+        self.index.set(&mut self.flash, key, Change::Cut(1), 0, false).map(|_| ())
+    }
+}
+
+/// What cannot be read is passed over.
+fn passed_over(outcome: Result<()>) -> Result<()> {
+    match outcome {
+        Err(Error::Corrupt { .. }) => Ok(()),
+        outcome => outcome,
+    }
+}
