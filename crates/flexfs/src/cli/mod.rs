@@ -148,18 +148,41 @@ pub struct Info {
     pub look: Look,
 }
 
-/// Check every structure of an image against every other; reads only.
+/// Check every structure of an image against every other, and repair what is damaged.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  flexfs fsck flash.img
+  flexfs fsck flash.img              only reads
   flexfs fsck flash.img --json | jq .findings
+  flexfs fsck -p flash.img           recover after a power cut, correct counts; nothing is taken away
+  flexfs fsck -y flash.img           save what can be read, even if nothing of the index is left
 
 Of a damaged volume the last line names the files that cannot be read whole, and says how to save the rest.
-Exit status, as e2fsck's: 0 clean; 4 errors found and left as they are; 8 could not check; 16 wrong usage.")]
+With -y, what has lost a part, or its name, goes to lost+found, where its path is kept. An index that cannot be read is
+built again of all that stands on the chip; what may have been deleted goes to lost+found, too, never back into its
+place. Keep a copy of the image (cp --sparse=always): repairs are made in it. One that was interrupted can be run
+again.
+Exit status, as e2fsck's: 0 clean; 1 errors corrected; 4 errors left as they are; 8 could not check; 16 wrong usage.")]
 pub struct Fsck {
     #[command(flatten)]
     pub look: Look,
+    #[command(flatten)]
+    pub repair: Repair,
+}
+
+/// What may be repaired.
+#[derive(Args)]
+#[group(multiple = false)]
+pub struct Repair {
+    /// Only read (default)
+    #[arg(short = 'n', long)]
+    pub no: bool,
+    /// Repair what is safe to repair: recover after a power cut, correct counts
+    #[arg(short = 'p', long, short_alias = 'a')]
+    pub preen: bool,
+    /// Repair everything: what is left of damaged files goes to lost+found
+    #[arg(short = 'y', long)]
+    pub yes: bool,
 }
 
 /// What is looked at as a whole, and for whom.

@@ -1,7 +1,7 @@
-//! `flexfs fsck`: checks every structure against every other, changing nothing.
+//! `flexfs fsck`: checks every structure against every other, after the repairs that were asked for.
 //!
-//! The exit status is e2fsck's: 0 clean, 4 errors left as they are; what could not be checked at all is an error
-//! of the program (8). A volume too corrupt to mount counts as found corrupt. Invariant: of a damaged volume the last line
+//! The exit status is e2fsck's: 0 clean, 1 errors corrected, 4 errors left as they are; what could not be checked at all
+//! is an error of the program (8). A volume too corrupt to mount counts as found corrupt. Invariant: of a damaged volume the last line
 //! says what is lost and what can be done.
 
 use std::path::Path;
@@ -13,11 +13,13 @@ use flexfs_core::{CheckReport, Error, Fs};
 use nand::{Nand, NandError};
 use serde_json::json;
 
+use super::repair::{self, Repaired};
 use crate::image::{self, Refused};
 use crate::output::{self, grouped};
 use crate::tree::{Tree, damage, shown};
 use crate::{cli, size};
 
+const ERRORS_CORRECTED: u8 = 1;
 const ERRORS_LEFT: u8 = 4;
 
 /// Lost files that are named; of more there is their number.
@@ -35,6 +37,10 @@ struct Verdict {
 
 pub fn run(args: &cli::Fsck) -> Result<ExitCode> {
     let path = &args.look.image;
+    let repaired = match args.repair.preen || args.repair.yes {
+        true => Some(repair::repair(path, args.repair.yes)?),
+        false => None,
+    };
     let verdict = match image::open_to_look(path) {
         Ok(mut fs) => check(&mut fs, path)?,
         Err(Refused::Volume(error)) => {
@@ -54,12 +60,20 @@ pub fn run(args: &cli::Fsck) -> Result<ExitCode> {
             "index_pages": report.index_pages,
             "findings": report.findings,
             "lost": verdict.lost,
+            "repair": repaired.as_ref().map(Repaired::to_json),
         });
         output::say(&object.to_string())?;
     } else {
+        for line in repaired.iter().flat_map(Repaired::lines) {
+            output::say(&format!("{}: {line}", path.display()))?;
+        }
         print(&path.display().to_string(), &verdict)?;
     }
-    Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(ERRORS_LEFT) })
+    Ok(match (clean, repaired.is_some_and(|repaired| repaired.corrected())) {
+        (true, false) => ExitCode::SUCCESS,
+        (true, true) => ExitCode::from(ERRORS_CORRECTED),
+        (false, _) => ExitCode::from(ERRORS_LEFT),
+    })
 }
 
 fn check(fs: &mut Fs<Chip>, path: &Path) -> Result<Verdict> {
@@ -109,8 +123,7 @@ fn print(path: &str, verdict: &Verdict) -> Result<()> {
 fn advice(path: &str, verdict: &Verdict) -> String {
     let Some(lost) = &verdict.lost else {
         return format!(
-            "it cannot be mounted, nothing on it can be read; restore a backup, or make it anew with `flexfs mkfs {path} \
-             --size SIZE --force`"
+            "it cannot be mounted; `flexfs fsck -y {path}` builds it again of what can be read (keep a copy)"
         );
     };
     let named = lost.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -125,6 +138,6 @@ fn advice(path: &str, verdict: &Verdict) -> String {
     let size = size::typed(verdict.chip_bytes);
     format!(
         "{what} out with `flexfs get {path} / DIR`, make a new image with `flexfs mkfs NEW --size {size}{kind} --from \
-         DIR`"
+         DIR`; or let `flexfs fsck -y {path}` put what is left of them into lost+found"
     )
 }

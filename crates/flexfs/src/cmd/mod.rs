@@ -12,5 +12,6 @@ pub mod mkdir;
 pub mod mkfs;
 pub mod mount;
 pub mod put;
+mod repair;
 pub mod rm;
 pub mod torture;

@@ -1,0 +1,168 @@
+//! Repairs of `flexfs fsck`: what is safe (`-p`), or whatever it takes to have a sound volume again (`-y`).
+//!
+//! Invariant: what is safe takes nothing away; the rest is told file by file.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use emulator::Chip;
+use flexfs_core::{Doubt, Error, Fs, HOST_CACHE_BYTES, MountOptions, Salvaged};
+use rustix::rand::GetRandomFlags;
+use serde_json::{Value, json};
+
+use crate::clock::now_ns;
+use crate::image;
+use crate::output::grouped;
+use crate::progress;
+use crate::tree::shown;
+
+/// Files in `lost+found` that are named; of more there is their number.
+const NAMED_MAX: usize = 100;
+
+/// What was done to a volume.
+pub enum Repaired {
+    /// It was mounted and unmounted: after a power cut that recovers it.
+    Mounted,
+    /// Counts were wrong, and nothing else.
+    Counts,
+    /// What could not be read was taken out of it.
+    Mended(Salvaged),
+    /// Its index was built again of what stood on the chip.
+    Rebuilt(Salvaged),
+}
+
+/// Repairs the volume in an image: everything, or only what is safe.
+pub fn repair(path: &Path, everything: bool) -> Result<Repaired> {
+    let chip = image::open_chip(path, false)?;
+    let options = MountOptions { now_ns: now_ns(), cache_bytes: HOST_CACHE_BYTES, ..MountOptions::default() };
+    let told = |error: Error| anyhow!("{}: {}", path.display(), image::explain(&error, path));
+    let (fs, repaired) = match Fs::mount(chip, options.clone()) {
+        Ok(fs) => mend(fs, everything, &options)?,
+        Err((chip, Error::Corrupt { .. } | Error::NotFlexfs(_))) if everything => {
+            rebuild(chip, &options).map_err(told)?
+        }
+        // The check that follows says what is wrong with it.
+        Err((_, Error::Corrupt { .. })) => return Ok(Repaired::Mounted),
+        Err((_, error)) => return Err(told(error)),
+    };
+    image::leave(fs, path, now_ns())?;
+    Ok(repaired)
+}
+
+/// Mends a volume that could be mounted.
+fn mend(mut fs: Fs<Chip>, everything: bool, options: &MountOptions) -> Result<(Fs<Chip>, Repaired)> {
+    // What cannot be written cannot be mended; with an index that can be read, it is the chip's end.
+    let ended = fs.info().is_ok_and(|info| info.ended.is_some());
+    let sound = matches!(fs.check(), Ok(report) if report.findings.is_empty());
+    if sound {
+        return Ok((fs, Repaired::Mounted));
+    }
+    let mended = if ended { Err(Error::ReadOnly) } else { fs.mend(everything, now_ns()) };
+    match mended {
+        Ok(None) => Ok((fs, Repaired::Mounted)),
+        Ok(Some(done)) if done.moved.is_empty() && done.lost.is_empty() && done.unreadable == 0 => {
+            Ok((fs, Repaired::Counts))
+        }
+        Ok(Some(done)) => Ok((fs, Repaired::Mended(done))),
+        Err(_) if everything => Ok(rebuild(fs.into_chip(), options)?),
+        Err(_) => Ok((fs, Repaired::Mounted)),
+    }
+}
+
+fn rebuild(chip: Chip, options: &MountOptions) -> Result<(Fs<Chip>, Repaired), Error> {
+    let mut volume_id = [0; 16];
+    // Without chance there is still the time.
+    if rustix::rand::getrandom(&mut volume_id, GetRandomFlags::empty()).is_err() {
+        volume_id[..8].copy_from_slice(&options.now_ns.to_le_bytes());
+    }
+    let bar = progress::share("fsck");
+    let outcome = Fs::salvage(chip, volume_id, options.clone(), &mut |done, all| {
+        bar.set_length(all.into());
+        bar.set_position(done.into());
+    });
+    bar.finish_and_clear();
+    let (fs, salvaged) = outcome.map_err(|(_, error)| error)?;
+    Ok((fs, Repaired::Rebuilt(salvaged)))
+}
+
+impl Repaired {
+    /// Whether errors were corrected.
+    pub fn corrected(&self) -> bool {
+        !matches!(self, Repaired::Mounted)
+    }
+
+    /// What was done, in lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        let (first, done) = match self {
+            Repaired::Mounted => return Vec::new(),
+            Repaired::Counts => return vec!["wrong counts were corrected".to_owned()],
+            Repaired::Mended(done) => ("what could not be read was taken out", done),
+            Repaired::Rebuilt(done) => ("the index was built again of what stands on the chip", done),
+        };
+        let mut lines = vec![format!("{first}: {} files and directories", grouped(done.files))];
+        let named = done.moved.iter().take(NAMED_MAX);
+        lines.extend(named.map(|(path, doubt)| format!("/{}: {}", shown(path), why(*doubt))));
+        if let Some(more) = done.moved.len().checked_sub(NAMED_MAX + 1) {
+            lines.push(format!("and {} more in /lost+found", grouped(more as u64 + 1)));
+        }
+        lines.extend(done.lost.iter().take(NAMED_MAX).map(|path| format!("/{}: nothing of it is left", shown(path))));
+        let count = |count: u64, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{} {many}", grouped(count))),
+        };
+        lines.extend(count(
+            done.unreadable,
+            "page could not be read: what it held may be there as it was earlier",
+            "pages could not be read: what they held may be there as it was earlier",
+        ));
+        lines.extend(count(
+            done.attributes,
+            "extended attribute was left out: it may have been removed",
+            "extended attributes were left out: they may have been removed",
+        ));
+        lines.extend(count(
+            done.deleted,
+            "remainder of a deleted file was left out",
+            "remainders of deleted files were left out",
+        ));
+        if done.renamed {
+            lines.push("nothing told the volume's label and identity: it has a new one".to_owned());
+        }
+        lines
+    }
+
+    /// The same for programs.
+    pub fn to_json(&self) -> Value {
+        let (kind, done) = match self {
+            Repaired::Mounted => return Value::Null,
+            Repaired::Counts => ("counts", &Salvaged::default()),
+            Repaired::Mended(done) => ("mended", done),
+            Repaired::Rebuilt(done) => ("rebuilt", done),
+        };
+        let moved = done.moved.iter().map(|(path, doubt)| json!({ "path": shown(path), "why": why(*doubt) }));
+        json!({
+            "kind": kind,
+            "moved": moved.collect::<Vec<_>>(),
+            "lost": done.lost.iter().map(|path| shown(path)).collect::<Vec<_>>(),
+            "unreadable": done.unreadable,
+            "attributes": done.attributes,
+            "deleted": done.deleted,
+            "unfinished": done.unfinished,
+            "new_identity": done.renamed,
+        })
+    }
+}
+
+fn why(doubt: Doubt) -> String {
+    match doubt {
+        Doubt::Deleted => "it may have been deleted".to_owned(),
+        Doubt::Incomplete { chunks: 1 } => "one of its pages is missing, or should not be there".to_owned(),
+        Doubt::Incomplete { chunks } => {
+            format!("{} of its pages are missing, or should not be there", grouped(chunks))
+        }
+        Doubt::NoInode => "its owner, permissions and length are lost".to_owned(),
+        Doubt::NoName => "its name is lost".to_owned(),
+        _ => "it is in doubt".to_owned(),
+    }
+}
