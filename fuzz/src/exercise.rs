@@ -37,6 +37,8 @@ pub struct Use {
     looks_first: bool,
     /// It is written to before anything was looked at.
     writes_first: bool,
+    /// What is left at the end is mended, and salvaged.
+    repairs: bool,
     /// Chooses what is written to.
     seed: u8,
     /// The so-manieth program or erase of the last mount loses power; 0 is none.
@@ -53,6 +55,7 @@ impl Use {
             cache_bytes: if pick(4) { 16 << 10 } else { 128 << 10 },
             looks_first: pick(5),
             writes_first: pick(6),
+            repairs: pick(7),
             seed,
             cut,
         }
@@ -82,6 +85,7 @@ pub fn exercise(chip: Chip, usage: &Use) {
         Ok(fs) => fs,
         Err(chip) => {
             assert_eq!(chip.chip().operations(), before, "a mount that was refused programmed or erased something");
+            salvage(chip, usage);
             return;
         }
     };
@@ -100,9 +104,30 @@ pub fn exercise(chip: Chip, usage: &Use) {
     let (Ok(mut chip) | Err(mut chip)) = fs;
     chip.chip_mut().cancel_cut();
     chip.chip_mut().power_on();
-    if let Ok(mut fs) = mount(chip, usage, false) {
-        look(&mut fs, SOME_INODES);
-        call(&mut fs, |fs| fs.check());
+    match mount(chip, usage, false) {
+        Ok(mut fs) => {
+            look(&mut fs, SOME_INODES);
+            call(&mut fs, |fs| fs.check());
+            if usage.repairs {
+                call(&mut fs, |fs| fs.mend(true, NOW_NS));
+                look(&mut fs, SOME_INODES);
+                salvage(fs.into_chip(), usage);
+            }
+        }
+        Err(chip) => salvage(chip, usage),
+    }
+}
+
+/// Builds the volume again of what stands on the chip. Whatever comes of it can be mounted.
+fn salvage(mut chip: Metered, usage: &Use) {
+    chip.refill();
+    let Ok((mut fs, _)) = Fs::salvage(chip, [7; 16], usage.options(false), &mut |_, _| {}) else { return };
+    look(&mut fs, SOME_INODES);
+    call(&mut fs, |fs| fs.check());
+    fs.chip_mut().refill();
+    let (chip, unmounted) = fs.unmount(NOW_NS);
+    if unmounted.is_ok() {
+        assert!(mount(chip, usage, false).is_ok(), "a volume that was salvaged cannot be mounted");
     }
 }
 
