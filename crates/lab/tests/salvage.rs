@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use emulator::Chip;
-use flexfs_core::{Error, Fs, Ino, Mode, MountOptions, ROOT_INO, Salvaged};
+use emulator::{Chip, Corruption};
+use flexfs_core::{Doubt, Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, Salvaged, kind};
 use lab::crash::{Rig, Run};
 use lab::model::{Body, ModelFs};
 use lab::ops::{Supply, observe};
@@ -186,4 +186,36 @@ fn a_chip_with_nothing_of_a_volume_is_refused_and_left_as_it_is() {
     let Err((chip, error)) = Fs::salvage(chip, NEW_ID, rig.options, &mut |_, _| {}) else { panic!("there is nothing") };
     assert!(matches!(error, Error::NotFlexfs(_)), "{error}");
     assert_eq!(chip.operations(), operations);
+}
+
+/// An older version of a chunk must not take the place of one that cannot be read.
+#[test]
+fn what_stood_in_an_unreadable_page_is_missing_and_not_as_it_was_before() {
+    let rig = rig("flexfs-mlc", 32, 16, Mode::SlcOnly);
+    let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
+    let file = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+    let ino = fs.create(ROOT_INO, b"file", file, 1).unwrap().ino;
+    let other = fs.create(ROOT_INO, b"other", file, 1).unwrap().ino;
+    // Blocks are filled before and after, so that theirs has a summary.
+    fs.write(other, 0, &[9; 20 * 4096], 1).unwrap();
+    for version in 1..3 {
+        fs.write(ino, 0, &[version; 4096], 1).unwrap();
+        fs.sync(1).unwrap();
+    }
+    fs.write(other, 20 * 4096, &[9; 20 * 4096], 1).unwrap();
+    let (chip, unmounted) = fs.unmount(1);
+    unmounted.unwrap();
+    let mut chip = erase_all(chip, &["index"], &rig);
+    let (mut data, mut spare) = (vec![0; 4096], vec![0; 32]);
+    for (block, page) in chip.written_pages() {
+        chip.read(block, page, 0, &mut data, &mut spare, Cause::Host).unwrap();
+        if data == [2; 4096] {
+            chip.corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+        }
+    }
+    let (mut fs, salvaged) = salvage(chip, &rig);
+    assert_eq!(salvaged.moved, [(b"lost+found/file".to_vec(), Doubt::Incomplete { chunks: 1 })]);
+    assert_eq!(fs.read(ino, 0, &mut data).unwrap(), 4096);
+    assert_eq!(data, [0; 4096]);
+    assert!(fs.lookup(ROOT_INO, b"other").is_ok());
 }

@@ -5,4 +5,4 @@ pub mod checkpoint;
 pub mod format;
 pub mod open;
 pub mod replay;
-mod scan;
+pub mod scan;

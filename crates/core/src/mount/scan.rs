@@ -19,7 +19,7 @@ use crate::format::summary::Summary;
 use crate::format::tag::{Kind, Tag};
 
 /// One past the greatest sequence number that is believed: the anchor after a recovery must still hold what follows.
-const SEQ_END: u64 = (1 << 47) - (1 << 20);
+pub(crate) const SEQ_END: u64 = (1 << 47) - (1 << 20);
 
 /// A block the log went through.
 pub(super) struct Visited {

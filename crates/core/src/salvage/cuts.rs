@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use crate::format::place::Slot;
 use crate::mount::open::SEQ_GAP;
 
-/// Numbers at most between the greatest a recovery saw and the first of it that is still there, or the last that can be
-/// read: what it wrote first may be gone, and what it read may have been readable once.
+/// Beyond the distance that a recovery keeps, numbers at most between the last that can still be read before it and the
+/// first of its own: what it wrote first may be gone, and what it read may have been readable once.
 const NEAR: u64 = SEQ_GAP;
 
 /// A slot that cannot be read.
@@ -21,6 +21,8 @@ pub struct Hole {
     /// The numbers of the originals before and behind it in its block.
     pub before: u64,
     pub behind: Option<u64>,
+    /// A torn program may have destroyed it: one after which its head left units out.
+    pub endangered: bool,
 }
 
 /// What the tags on a chip say of the order of things.
@@ -58,13 +60,10 @@ impl History {
         for (&last, next) in self.given.iter().zip(next) {
             let next = next.copied().unwrap_or(last + SEQ_GAP);
             // The first thing a recovery writes may be a copy, which has no number of its own.
-            let distance = (next - last).saturating_sub(SEQ_GAP - 1);
+            let Some(distance) = (next - last).checked_sub(SEQ_GAP - 1) else { continue };
             let torn = self.torn_at(last, next);
             let is_there = self.originals.contains_key(&last);
-            if next - last < SEQ_GAP - 1
-                || distance > if torn.is_some() { NEAR } else { 1 }
-                || !(is_there || torn.is_some())
-            {
+            if distance > if torn.is_some() { NEAR } else { 1 } || !(is_there || torn.is_some()) {
                 continue;
             }
             lasts.insert(last);
@@ -73,7 +72,10 @@ impl History {
                 self.drop_group(last, &mut dropped);
             }
         }
-        let by_cut = |hole: &&Hole| lasts.range(hole.before..hole.before + SEQ_GAP).next().is_some();
+        let by_cut = |hole: &&Hole| {
+            let mut after = lasts.range(hole.before..hole.before + SEQ_GAP);
+            after.any(|&last| hole.endangered || hole.behind.is_none_or(|behind| behind > last))
+        };
         Cuts { dropped, damaged: self.holes.iter().filter(|hole| !by_cut(hole)).count() as u64 }
     }
 
@@ -94,7 +96,13 @@ impl History {
         let missing = |seq: &u64| !self.originals.contains_key(seq);
         let destroyed = |hole: &Hole| (hole.before + 1..hole.behind?.min(last)).rev().find(missing);
         let unread = Some(last).filter(missing);
-        let end = self.near(last).filter_map(destroyed).chain(unread).min().unwrap_or(last + 1);
+        let end = self
+            .near(last)
+            .filter(|hole| hole.endangered)
+            .filter_map(destroyed)
+            .chain(unread)
+            .min()
+            .unwrap_or(last + 1);
         dropped.extend((0..end).rev().take_while(|seq| self.originals.get(seq) == Some(&false)));
         dropped.extend(end..=last);
     }
@@ -130,15 +138,19 @@ mod tests {
     #[test]
     fn what_stands_behind_a_slot_that_was_destroyed_did_not_count_whether_or_not_it_ends_a_group() {
         let mut history = history(&[1..=8, 10..=12, 1036..=1040], &[7, 12, 1040]);
-        history.holes.push(Hole { slot: 5, before: 8, behind: Some(10) });
+        history.holes.push(Hole { slot: 5, before: 8, behind: Some(10), endangered: true });
         let cuts = history.cuts();
         assert_eq!((cuts.dropped, cuts.damaged), (BTreeSet::from([8, 9, 10, 11, 12]), 0));
+        // Where no torn program can have done that it is damage, and takes nothing else along.
+        history.holes.iter_mut().for_each(|hole| hole.endangered = false);
+        let cuts = history.cuts();
+        assert!(cuts.dropped.is_empty() && cuts.damaged == 1);
     }
 
     #[test]
     fn a_group_whose_end_could_be_read_once_counted_if_the_recovery_copied_it() {
         let mut history = history(&[1..=10, 1035..=1040], &[7, 1040]);
-        history.holes.push(Hole { slot: 5, before: 10, behind: None });
+        history.holes.push(Hole { slot: 5, before: 10, behind: None, endangered: false });
         assert_eq!(history.cuts().dropped, (8..=10).collect());
         history.rescued.insert(5);
         assert!(history.cuts().dropped.is_empty());
@@ -147,7 +159,7 @@ mod tests {
     #[test]
     fn a_slot_that_cannot_be_read_far_from_any_cut_is_damage() {
         let mut history = history(&[1..=2000], &[2000]);
-        history.holes.push(Hole { slot: 5, before: 10, behind: Some(12) });
+        history.holes.push(Hole { slot: 5, before: 10, behind: Some(12), endangered: false });
         assert_eq!(history.cuts().damaged, 1);
     }
 }

@@ -18,14 +18,15 @@ use nand::Nand;
 
 pub use judge::Doubt;
 
-use self::judge::judge;
+use self::judge::{Judgement, judge};
 use self::remains::Remains;
-use self::survey::Witness;
+use self::survey::{Survey, Witness};
 use crate::error::{Error, Result};
 use crate::flash::Flash;
 use crate::flash::newest;
 use crate::flash::shape::Shape;
 use crate::format::anchor::{ANCHOR_BLOCKS, Anchor};
+use crate::format::key::Key;
 use crate::format::table::{BlockEntry, Use};
 use crate::fs::types::{MountOptions, ROOT_INO};
 use crate::fs::{Fs, Volume};
@@ -112,21 +113,12 @@ impl<N: Nand> Fs<N> {
         }
         let all_unreadable = unreadable.len() as u64 + remains.unreadable;
         let judgement = judge(&survey, Witness::Log, all_unreadable);
-        set_log_position(&mut self.flash, remains.history.last() + SEQ_GAP);
+        let last_seq = anchor.as_ref().map_or(0, |(anchor, _)| anchor.seq).max(remains.history.last());
+        set_log_position(&mut self.flash, last_seq + SEQ_GAP);
         self.take_anchor_blocks(anchor.as_ref().map(|&(_, block)| block))?;
-        let settled = self.settle(&survey, &judgement, &unreadable, self.options.now_ns)?;
-        self.checkpoint_as(false)?;
-        self.flash.naming = true;
-        Ok(Salvaged {
-            files: self.volume.files,
-            moved: settled.moved,
-            lost: settled.lost,
-            deleted: judgement.dead.len() as u64,
-            unreadable: all_unreadable,
-            unfinished: remains.dropped,
-            attributes: settled.attributes,
-            renamed: anchor.is_none(),
-        })
+        let salvaged = self.settle_all(&survey, &judgement, &unreadable, self.options.now_ns)?;
+        let (unfinished, renamed) = (remains.dropped, anchor.is_none());
+        Ok(Salvaged { unreadable: all_unreadable, unfinished, renamed, ..salvaged })
     }
 
     /// Takes the volume's identity from its anchor; without one, another that the checksums agree with.
@@ -204,7 +196,7 @@ impl<N: Nand> Fs<N> {
 
     /// Brings counts up to what is there and, if `all`, takes out of the volume what cannot be read, putting what is left
     /// of it into `lost+found`. `None` if there is something like that, but not `all` was asked for. An index that cannot
-    /// be read whole is an error: only [`Fs::salvage`] helps.
+    /// be read whole is an error: only [`Fs::salvage`] helps. Nothing may be open.
     pub fn mend(&mut self, all: bool, now_ns: i64) -> Result<Option<Salvaged>> {
         self.begin_removal()?;
         self.checkpoint_now()?;
@@ -217,19 +209,30 @@ impl<N: Nand> Fs<N> {
         if !counts_only && !all {
             return Ok(None);
         }
-        // As in a recovery, what is written counts only with the checkpoint.
-        (self.flash.naming, self.flash.holding) = (false, true);
-        let settled = self.settle(&survey, &judgement, &unreadable, now_ns)?;
+        self.flash.holding = true;
+        let salvaged = self.settle_all(&survey, &judgement, &unreadable, now_ns)?;
+        Ok(Some(Salvaged { unreadable: unreadable.len() as u64, ..salvaged }))
+    }
+
+    /// Makes what was judged a checkpoint. As in a recovery, what is written counts only with that.
+    fn settle_all(
+        &mut self,
+        survey: &Survey,
+        judgement: &Judgement,
+        unreadable: &[Key],
+        now_ns: i64,
+    ) -> Result<Salvaged> {
+        self.flash.naming = false;
+        let settled = self.settle(survey, judgement, unreadable, now_ns)?;
         self.checkpoint_as(false)?;
         self.flash.naming = true;
-        Ok(Some(Salvaged {
+        Ok(Salvaged {
             files: self.volume.files,
             moved: settled.moved,
             lost: settled.lost,
             deleted: judgement.dead.len() as u64,
-            unreadable: unreadable.len() as u64,
             attributes: settled.attributes,
             ..Salvaged::default()
-        }))
+        })
     }
 }

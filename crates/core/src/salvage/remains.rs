@@ -3,7 +3,7 @@
 //! Invariant: nothing here depends on anchors, index pages or the block table; the mode of a block follows from which of
 //! its pages are programmed.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -17,6 +17,7 @@ use crate::format::key::{Key, KeyKind, key};
 use crate::format::node::{self, Order};
 use crate::format::place::Slot;
 use crate::format::tag::{Kind, Tag, is_blank};
+use crate::mount::scan::SEQ_END;
 
 /// Slots that must agree on the seed before it is believed, where there are so many.
 const VOTES: u32 = 64;
@@ -121,7 +122,7 @@ impl Remains {
         } else {
             forget_unstable(flash, block, mode, &mut looked)?;
         }
-        self.note_holes(flash.shape.slot(block, 0), &looked);
+        self.note_holes(flash.shape.slot(block, 0), &looked, flash.nand.layout(mode), shape.unit_slots);
         let mut erases = 0;
         for (index, looked) in (0..).zip(&looked) {
             let Looked::Holds(tag) = looked else { continue };
@@ -159,18 +160,31 @@ impl Remains {
     }
 
     /// Notes the slots of a block that cannot be read, by what stands around them.
-    fn note_holes(&mut self, first: Slot, looked: &[Looked]) {
+    fn note_holes(&mut self, first: Slot, looked: &[Looked], layout: &Layout, unit_slots: u32) {
+        if !looked.contains(&Looked::Unreadable) {
+            return;
+        }
         let original = |looked: &Looked| match looked {
             Looked::Holds(tag) if is_content(tag) && !tag.copy && !tag.unlogged => Some(tag.seq),
             _ => None,
         };
+        let units: Vec<&[Looked]> = looked.chunks(unit_slots as usize).collect();
+        let is_blank =
+            |unit: usize| units.get(unit).is_none_or(|slots| slots.iter().all(|slot| *slot == Looked::Blank));
+        // The units that a program may have destroyed that was the last before units were left out.
+        let lasts = (0..units.len()).filter(|&unit| is_blank(unit + 1));
+        let endangered: BTreeSet<u32> = lasts.flat_map(|unit| layout.endangers(unit as u32).iter().copied()).collect();
+        let mut behind: Vec<Option<u64>> = Vec::with_capacity(looked.len());
+        for slot in looked.iter().rev() {
+            behind.push(original(slot).or(behind.last().copied().flatten()));
+        }
         let mut before = None;
-        for (at, slot) in looked.iter().enumerate() {
+        for ((at, slot), behind) in looked.iter().enumerate().zip(behind.into_iter().rev()) {
             before = original(slot).or(before);
             if *slot == Looked::Unreadable {
-                let behind = looked.iter().skip(at).find_map(original);
-                let before = before.or(behind).unwrap_or(0);
-                self.history.holes.push(Hole { slot: first + at as u64, before, behind });
+                let endangered = endangered.contains(&(at as u32 / unit_slots));
+                let (slot, before) = (first + at as u64, before.or(behind).unwrap_or(0));
+                self.history.holes.push(Hole { slot, before, behind, endangered });
             }
         }
     }
@@ -200,8 +214,8 @@ impl Remains {
                 let slot = flash.shape.slot(block, place * per_page + part);
                 let looked = match flash.read_tagged_as(slot, CellMode::Native, &mut data, Cause::Metadata) {
                     Ok(None) => Looked::Blank,
-                    Ok(Some(tag)) => Looked::Holds(tag),
-                    Err(Error::Corrupt { .. }) => Looked::Unreadable,
+                    Ok(Some(tag)) if tag.seq < SEQ_END => Looked::Holds(tag),
+                    Ok(Some(_)) | Err(Error::Corrupt { .. }) => Looked::Unreadable,
                     Err(error) => return Err(error),
                 };
                 if let Looked::Holds(tag) = &looked {
