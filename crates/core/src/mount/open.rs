@@ -283,7 +283,7 @@ pub(crate) fn set_log_position<N: Nand>(flash: &mut Flash<N>, seq: u64) {
     flash.promised_seq = seq;
 }
 
-fn check_anchor(anchor: &Anchor, shape: &Shape) -> Result<()> {
+pub(crate) fn check_anchor(anchor: &Anchor, shape: &Shape) -> Result<()> {
     let same = anchor.blocks == shape.geometry.blocks
         && anchor.slot_bytes as usize == shape.slot_bytes
         && u64::from(anchor.slots_per_block) == shape.stride;

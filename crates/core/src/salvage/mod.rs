@@ -33,7 +33,7 @@ use crate::fs::{Fs, Volume};
 use crate::index::Index;
 use crate::mount::checkpoint::Tables;
 use crate::mount::format::{name_seed, volume_seed};
-use crate::mount::open::{SEQ_GAP, set_log_position};
+use crate::mount::open::{SEQ_GAP, check_anchor, set_log_position};
 
 /// What became of a volume that was salvaged or mended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +68,10 @@ impl<N: Nand> Fs<N> {
         told: &mut dyn FnMut(u32, u32),
     ) -> core::result::Result<(Self, Salvaged), (N, Error)> {
         let anchor = match Shape::of(&nand).map(|shape| (newest::find(&mut nand, &shape), shape)) {
-            Ok((Ok(found), shape)) => Ok((Some((found.anchor, found.block)), shape)),
+            Ok((Ok(found), shape)) => {
+                let sound = check_anchor(&found.anchor, &shape).is_ok() && has_room(&found.anchor);
+                Ok((sound.then_some((found.anchor, found.block)), shape))
+            }
             Ok((Err(Error::NotFlexfs(_)), shape)) => Ok((None, shape)),
             Ok((Err(error), _)) | Err(error) => Err(error),
         };
@@ -176,13 +179,20 @@ impl<N: Nand> Fs<N> {
         free.sort_by_key(|&block| Some(block) == newest);
         let second = free.pop();
         let mut first = None;
-        for block in free {
+        let mut others = free.into_iter();
+        for block in others.by_ref() {
             if self.flash.erase(block, nand::Cause::Metadata)? {
                 first = Some(block);
                 break;
             }
         }
         let (Some(first), Some(second)) = (first, second) else { return Err(Error::NoSpace) };
+        if newest.is_none() {
+            // What looks like an anchor there must not be found instead of the new one.
+            for block in others.chain([second]) {
+                self.flash.erase(block, nand::Cause::Metadata)?;
+            }
+        }
         self.flash.anchors.pair = [first, second];
         self.flash.anchors.own = true;
         for block in [first, second] {
@@ -235,4 +245,10 @@ impl<N: Nand> Fs<N> {
             ..Salvaged::default()
         })
     }
+}
+
+/// Whether an anchor's counters can go on.
+fn has_room(anchor: &Anchor) -> bool {
+    let counters = [anchor.seq, anchor.serial, anchor.checkpoint, anchor.next_ino];
+    counters.iter().all(|&counter| counter < 1 << 39) && anchor.epoch < 1 << 30
 }
