@@ -100,7 +100,7 @@ impl<N: Nand> Fs<N> {
             if inode.reserves_past_end || inode.is_dir() {
                 continue;
             }
-            let end = key(ino, KeyKind::Data, inode.size.div_ceil(self.chunk_bytes()));
+            let end = key(ino, KeyKind::Data, inode.size.div_ceil(self.chunk_bytes()).min(CHUNKS_MAX));
             let change = Change::Cut(key(ino, KeyKind::Data, CHUNKS_MAX) - end);
             self.index.set(&mut self.flash, end, change, 0, false)?;
         }
