@@ -119,6 +119,8 @@ struct Life {
     ino: u64,
     /// What each chunk holds, and what it may hold where a write failed.
     versions: Vec<(u64, u64)>,
+    /// Chunks that are certainly there: giving up the ones after them may have failed halfway.
+    kept: usize,
     writes: u64,
 }
 
@@ -133,7 +135,7 @@ impl Life {
         let mut probe = rig.format(rig.chip(7).unwrap(), 7).unwrap().fs;
         let chunks = probe.statfs().unwrap().capacity_bytes / 2 / CHUNK_BYTES as u64;
         let (fs, ino) = with_file(&rig, chunks);
-        Self { rig, fs, ino, versions: vec![(0, 0); chunks as usize], writes: 0 }
+        Self { rig, fs, ino, versions: vec![(0, 0); chunks as usize], kept: chunks as usize, writes: 0 }
     }
 
     /// Overwrites a chunk: mostly of a tenth of the file, the rest stays as it is for long.
@@ -155,12 +157,14 @@ impl Life {
     }
 
     fn remount(self) -> Self {
-        let Self { rig, fs, ino, versions, writes } = self;
-        let fs = mount(fs.into_chip(), &rig, 0);
-        Self { rig, fs, ino, versions, writes }
+        let fs = mount(self.fs.into_chip(), &self.rig, 0);
+        Self { fs, ..self }
     }
 
     fn verify(&mut self) {
+        let size = self.fs.getattr(self.ino).unwrap().size as usize;
+        assert!(size >= self.kept * CHUNK_BYTES, "{size} bytes are left of {} chunks", self.kept);
+        self.versions.truncate(size / CHUNK_BYTES);
         let mut found = vec![0; CHUNK_BYTES];
         for (chunk, &(synced, tried)) in (0u64..).zip(&self.versions) {
             self.fs
@@ -188,6 +192,7 @@ fn live_on(life: &mut Life) -> Error {
         if error != Error::NoSpace || left < GIVEN_UP {
             return error;
         }
+        life.kept = left;
         let shorter = SetAttr { size: Some((left * CHUNK_BYTES) as u64), ..SetAttr::default() };
         if let Err(error) = life.fs.setattr(life.ino, shorter, 0).and_then(|_| life.fs.sync(0)) {
             return error;

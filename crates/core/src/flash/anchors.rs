@@ -17,7 +17,7 @@ use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::{Kind, Tag};
 
 /// Erases an anchor block may be ahead of the average before another takes its place.
-const WEAR_MARGIN: u32 = 64;
+const WEAR_MARGIN: u32 = 32;
 
 /// The block of the pair that does not hold the newest anchor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
