@@ -7,7 +7,7 @@ use lab::torture::{Campaign, Findings, Setup, mixes, processes, sequences};
 const SEQUENCES_EACH: usize = 40;
 
 fn run(cases: Vec<lab::torture::Case>) -> Findings {
-    let report = Campaign { cases, threads: 2 }.run(&|_, _, _| {}).unwrap();
+    let report = Campaign { cases, threads: 2, fail_fast: false }.run(&|_, _, _| {}).unwrap();
     println!("{:?}", report.findings);
     for (count, case, violation) in &report.told {
         println!("{count} like: {violation}\n  {}", case.command(violation));

@@ -31,6 +31,9 @@ pub struct Torture {
     /// Other random histories, and another part of the sequences
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Stop after the first case that shows a violation
+    #[arg(long)]
+    pub fail_fast: bool,
     /// Threads [default: as many as there are processors]
     #[arg(long)]
     pub threads: Option<usize>,

@@ -53,11 +53,15 @@ fn replay(case: &Case, args: &cli::Torture) -> Result<Report, String> {
 
 fn campaign(args: &cli::Torture) -> Result<Report, String> {
     let setups: Vec<&Setup> = args.chip.map_or_else(|| Setup::all().iter().collect(), |chip| vec![chip]);
-    let cases = torture::cases(&setups, args.exhaustive, args.seed)?;
+    let mut cases = torture::cases(&setups, args.exhaustive, args.seed)?;
+    if args.fail_fast {
+        // What a short one shows is shown soon, and easy to follow.
+        cases.sort_by_key(Case::len);
+    }
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
     let bar = progress::share("torture");
     let violations = AtomicU64::new(0);
-    let report = Campaign { cases, threads }.run(&|done, total, found| {
+    let report = Campaign { cases, threads, fail_fast: args.fail_fast }.run(&|done, total, found| {
         let all = violations.fetch_add(found, Ordering::Relaxed) + found;
         bar.set_length(total);
         bar.set_position(done);

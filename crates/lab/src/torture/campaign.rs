@@ -20,6 +20,8 @@ const TOLD_MAX: usize = 10;
 pub struct Campaign {
     pub cases: Vec<Case>,
     pub threads: usize,
+    /// Whether the first case that shows a violation is the last.
+    pub fail_fast: bool,
 }
 
 /// Is told how many of how many cases are done, and how many violations the last one had.
@@ -40,13 +42,22 @@ impl Campaign {
         let bases = self.bases()?;
         let base =
             |case: &Case| bases.get(&(case.setup.name, case.ground.name())).ok_or("a base is missing".to_string());
-        let done = AtomicUsize::new(0);
-        let outcomes = parallel(self.threads, &self.cases, |case| {
+        let (done, last) = (AtomicUsize::new(0), AtomicUsize::new(self.cases.len()));
+        let numbered: Vec<(usize, &Case)> = self.cases.iter().enumerate().collect();
+        let mut outcomes = parallel(self.threads, &numbered, |&(number, case)| {
+            if number > last.load(Ordering::Relaxed) {
+                return Ok(Findings::default());
+            }
             let findings = base(case).map(|base| case.run(base, Cuts::Planned));
             let found = findings.as_ref().map_or(0, |findings| findings.violations.len() as u64);
+            if found > 0 && self.fail_fast {
+                last.fetch_min(number, Ordering::Relaxed);
+            }
             progress(done.fetch_add(1, Ordering::Relaxed) as u64 + 1, self.cases.len() as u64, found);
             findings
         });
+        // Which of those behind the last one were run is a matter of chance.
+        outcomes.truncate(last.into_inner().saturating_add(1));
         let mut report = Report { findings: Findings::default(), violations: 0, told: Vec::new() };
         let mut kinds: BTreeMap<(usize, String), (usize, &Case, Violation)> = BTreeMap::new();
         for (case, findings) in self.cases.iter().zip(outcomes) {
@@ -57,7 +68,7 @@ impl Campaign {
                 kinds.entry(violation.kind()).or_insert((0, case, violation)).0 += 1;
             }
         }
-        let kinds: Vec<_> = kinds.into_values().take(TOLD_MAX).collect();
+        let kinds: Vec<_> = kinds.into_values().take(if self.fail_fast { 1 } else { TOLD_MAX }).collect();
         report.told = parallel(self.threads, &kinds, |(count, case, violation)| {
             let (case, violation) = shrink(case, violation, base(case)?);
             Ok((*count, case, violation))

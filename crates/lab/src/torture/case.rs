@@ -5,6 +5,7 @@
 
 use super::cut::{Cut, Cuts};
 use super::judge::{Depth, Suspect, Violation, judge};
+use super::panic::caught;
 use super::setup::{Base, Ground, Setup};
 use crate::crash::{Emulated, History, Outcome, Record, Tap, Twin};
 use crate::ops::{Call, Op, Step, Supply, Words};
@@ -99,7 +100,7 @@ impl Case {
         let mut drive = Drive { case: self, base, only, start: base.chip.operations(), findings: Findings::default() };
         drive.findings.cases = 1;
         let (mut step, mut during) = (0, "mount".to_owned());
-        if let Err(error) = drive.run(&mut step, &mut during) {
+        if let Err(error) = caught(|| drive.run(&mut step, &mut during)) {
             drive.findings.violations.push(Violation { cuts: Vec::new(), step, during, error });
         }
         drive.findings
@@ -139,6 +140,9 @@ impl Drive<'_> {
         let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns)?;
         let words = self.case.words();
         for index in 0..self.case.len() {
+            if self.is_shown() {
+                break;
+            }
             *at = index;
             let step = match &self.case.script {
                 Script::Ops { ops, .. } => {
@@ -186,7 +190,7 @@ impl Drive<'_> {
         let first = twin.fs.chip().emulated().operations();
         let record = match (is_cut, self.only) {
             (false, _) => Record::Nothing,
-            (true, Cuts::Planned) if !self.case.depth.every_tear => Record::Every(1),
+            (true, Cuts::Planned | Cuts::First) if !self.case.depth.every_tear => Record::Every(1),
             (true, _) => Record::All,
         };
         twin.fs.chip_mut().record(record);
@@ -216,9 +220,14 @@ impl Drive<'_> {
         Ok(twin)
     }
 
+    /// Whether a violation is known where one is enough.
+    fn is_shown(&self) -> bool {
+        matches!(self.only, Cuts::First) && !self.findings.violations.is_empty()
+    }
+
     fn judge(&mut self, suspect: Suspect<'_>) {
         let cut = Cut::of(&suspect.torn, self.start, suspect.step);
-        if self.only.wants(0, cut) {
+        if !self.is_shown() && self.only.wants(0, cut) {
             judge(self.base, self.case.depth, self.only, suspect, &[cut], &mut self.findings);
         }
     }

@@ -52,6 +52,8 @@ impl FromStr for Cut {
 pub enum Cuts<'a> {
     /// As many as the depth says.
     Planned,
+    /// The same, until one shows a violation.
+    First,
     /// These alone: the first in the script, the second in the recovery from it, and so on.
     Only(&'a [Cut]),
 }
@@ -60,7 +62,7 @@ impl Cuts<'_> {
     /// Whether a cut that follows `before` others is wanted.
     pub(super) fn wants(self, before: usize, cut: Cut) -> bool {
         match self {
-            Cuts::Planned => true,
+            Cuts::Planned | Cuts::First => true,
             Cuts::Only(list) => list.get(before) == Some(&cut),
         }
     }

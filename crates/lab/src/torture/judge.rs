@@ -4,12 +4,12 @@
 //! Invariant: a chip that is judged is recovered by the same code, with the same options, as any other.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use flexfs_core::{NewNode, ROOT_INO, kind};
 
 use super::case::Findings;
 use super::cut::{Cut, Cuts};
+use super::panic::caught;
 use super::setup::Base;
 use crate::content::{Fill, Texture};
 use crate::crash::{History, Outcome, Record, Tap, Torn, Twin};
@@ -76,22 +76,22 @@ pub(super) fn judge(
     let Suspect { torn, history, now_ns, step, during } = suspect;
     let mut again = Vec::new();
     let start = torn.chip.operations();
-    let recovered = catch_unwind(AssertUnwindSafe(|| {
+    let recovered = caught(|| {
         let picks = depth.again.get(cuts.len() - 1).copied().unwrap_or(0);
         let record = match only {
-            Cuts::Planned if picks == 0 => Record::Nothing,
-            Cuts::Planned => Record::Every(1),
             Cuts::Only(_) => Record::All,
+            _ if picks == 0 => Record::Nothing,
+            _ => Record::Every(1),
         };
         recover(base, torn, history, now_ns, record, &mut again)
             .and_then(|twin| if cuts.len() == 1 { prove_writable(twin, base) } else { Ok(()) })
-    }));
+    });
     let operations = again.last().map_or(0, |last: &Torn| last.operation + 1 - start);
     findings.longest_recovery = findings.longest_recovery.max(operations);
-    if let Err(error) = recovered.unwrap_or_else(|_| Err("panicked".into())) {
+    if let Err(error) = recovered {
         findings.violations.push(Violation { cuts: cuts.to_vec(), step, during: during.to_owned(), error });
     }
-    if let Cuts::Planned = only {
+    if !matches!(only, Cuts::Only(_)) {
         again = spread(again, depth.again.get(cuts.len() - 1).copied().unwrap_or(0));
     }
     for torn in again {

@@ -9,6 +9,7 @@ mod case;
 mod cut;
 mod judge;
 mod media;
+mod panic;
 mod sequences;
 mod setup;
 mod shrink;

@@ -20,12 +20,14 @@ pub fn shrink(case: &Case, violation: &Violation, base: &Base) -> (Case, Violati
         while at < smallest.len() && runs < RUNS_MAX {
             let tried = without(&smallest, at, part);
             runs += 1;
-            match first(tried.run(base, Cuts::Planned)) {
+            match first(tried.run(base, Cuts::First)) {
                 Some(violation) => (smallest, found) = (tried, violation),
                 None => at += part,
             }
         }
         if part == 1 {
+            // Of its violations the one that takes the fewest cuts.
+            let found = first(smallest.run(base, Cuts::Planned)).unwrap_or(found);
             return (smallest, found);
         }
         part = part.div_ceil(2);
