@@ -27,6 +27,38 @@ fn of_a_script_only_the_cuts_that_are_named_are_judged() {
 }
 
 #[test]
+fn histories_on_a_failing_medium_are_run_by_seed() {
+    let report = json(&["--media", "12", "--seed", "40"]);
+    let number = |name: &str| report[name].as_u64().unwrap();
+    assert_eq!((number("seed"), number("runs"), number("violations")), (40, 12, 0), "{report}");
+    assert!(number("calls") > 12 * 50 && number("failures") > 0 && number("corrected_bits") > 0, "{report}");
+    assert_eq!(report["found"], serde_json::json!([]));
+    let again = json(&["--media", "12", "--seed", "40", "--threads", "1"]);
+    let counts = ["calls", "power_cuts", "failures", "corrected_bits", "refused_reads"];
+    assert!(counts.iter().all(|&name| report[name] == again[name]), "{report} {again}");
+    assert!(run(&mut flexfs(["torture", "--media", "1"])).contains("violations"));
+}
+
+#[test]
+fn what_has_nothing_to_do_with_a_failing_medium_is_refused_beside_it() {
+    let others: [&[&str]; 6] = [
+        &["--exhaustive"],
+        &["--fail-fast"],
+        &["--chip", "slc"],
+        &["--ground", "full"],
+        &["--chip", "slc", "--ops", "sync"],
+        &["--cut", "0:old"],
+    ];
+    for other in others {
+        let told = output(flexfs(["torture", "--media", "3"]).args(other));
+        let said = String::from_utf8_lossy(&told.stderr);
+        assert!(!told.status.success() && is_one_line(&told.stderr), "{said}");
+        assert!(said.contains("cannot be used with"), "{said}");
+    }
+    assert!(!output(&mut flexfs(["torture", "--media", "0"])).status.success());
+}
+
+#[test]
 fn what_cannot_be_run_is_named() {
     let wrong = [
         (["--chip", "qlc", "--ops", "sync"], "native"),

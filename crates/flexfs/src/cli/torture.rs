@@ -15,6 +15,7 @@ Examples:
   flexfs torture --chip native         MLC written natively alone
   flexfs torture --chip slc --ops 'unlink foo; sync; mkdir foo'
   flexfs torture --chip slc --ops 'append foo 10; sync' --cut 2:garbage
+  flexfs torture --media 10000         failing blocks and bit errors instead
 
 Every program and erase of a script is cut in each way the chip knows: nothing happened (old), mixed bytes (garbage),
 it was complete (full), it reads well once (unstable), it does not read (uncorrectable), it looks erased and is not
@@ -22,12 +23,19 @@ it was complete (full), it reads well once (unstable), it does not read (uncorre
 cut again, and again. A chip that comes back must mount, hold everything synced, show a state between two operations,
 be in order, and take writes. docs/DESIGN.md says what is guaranteed.
 
-For each violation there is a command that replays it: a chip, what is on it, operations, and the cuts.
+With --media programs and erases fail in random histories, bits flip nearly as many as the ECC corrects, the power goes
+now and then, and at the end pages are damaged: nothing may be lost before that, and nothing read wrong after.
+
+For each violation there is a command that replays it: a chip, what is on it, operations, and the cuts; or a seed.
 Exit status: 0 without a violation, 1 otherwise.")]
 pub struct Torture {
     /// All sequences of one and two operations, instead of a part of them
     #[arg(long)]
     pub exhaustive: bool,
+    /// So many random histories on a failing medium, of seeds from --seed on, and nothing else
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+        conflicts_with_all = ["exhaustive", "fail_fast", "chip", "ground", "ops", "mix", "cuts"])]
+    pub media: Option<u64>,
     /// Other random histories, and another part of the sequences
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

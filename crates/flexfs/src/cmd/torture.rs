@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use lab::torture::{self, Base, Campaign, Case, Cuts, Report, Script, Setup, Violation};
+use lab::torture::{self, Base, Campaign, Case, Cuts, MediaReport, Progress, Report, Script, Setup, Violation};
 use serde_json::{Value, json};
 
 use crate::output::{grouped, table};
@@ -15,6 +15,12 @@ use crate::{cli, output, progress};
 
 pub fn run(args: &cli::Torture) -> Result<ExitCode> {
     let start = Instant::now();
+    if let Some(runs) = args.media {
+        let report = media(runs, args);
+        let seconds = start.elapsed().as_secs_f64();
+        output::say(&if args.json { media_json(&report, args.seed, seconds) } else { media_text(&report, seconds) })?;
+        return Ok(status(report.violations.len()));
+    }
     let report = match one_case(args) {
         Some(case) => replay(&case, args),
         None => campaign(args),
@@ -22,7 +28,11 @@ pub fn run(args: &cli::Torture) -> Result<ExitCode> {
     let report = report.map_err(|error| anyhow!("torture: {error}"))?;
     let seconds = start.elapsed().as_secs_f64();
     output::say(&if args.json { to_json(&report, args.seed, seconds).to_string() } else { to_text(&report, seconds) })?;
-    Ok(if report.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(status(report.violations))
+}
+
+fn status(violations: usize) -> ExitCode {
+    if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The case that is to be run by itself.
@@ -58,10 +68,23 @@ fn campaign(args: &cli::Torture) -> Result<Report, String> {
         // What a short one shows is shown soon, and easy to follow.
         cases.sort_by_key(Case::len);
     }
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+    let campaign = Campaign { cases, threads: threads(args), fail_fast: args.fail_fast };
+    with_bar(|progress| campaign.run(progress))
+}
+
+fn media(runs: u64, args: &cli::Torture) -> MediaReport {
+    with_bar(|progress| torture::media_runs(args.seed..args.seed.saturating_add(runs), threads(args), progress))
+}
+
+fn threads(args: &cli::Torture) -> usize {
+    args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))
+}
+
+/// Does long work under a progress bar that counts violations.
+fn with_bar<T>(work: impl FnOnce(Progress<'_>) -> T) -> T {
     let bar = progress::share("torture");
     let violations = AtomicU64::new(0);
-    let report = Campaign { cases, threads, fail_fast: args.fail_fast }.run(&|done, total, found| {
+    let outcome = work(&|done, total, found| {
         let all = violations.fetch_add(found, Ordering::Relaxed) + found;
         bar.set_length(total);
         bar.set_position(done);
@@ -70,7 +93,7 @@ fn campaign(args: &cli::Torture) -> Result<Report, String> {
         }
     });
     bar.finish_and_clear();
-    report
+    outcome
 }
 
 fn to_json(report: &Report, seed: u64, seconds: f64) -> Value {
@@ -121,4 +144,45 @@ fn to_text(report: &Report, seconds: f64) -> String {
         ("time", format!("{seconds:.1} s")),
     ];
     text + &table(&rows)
+}
+
+/// The command that runs the history of a seed again.
+fn media_command(seed: u64) -> String {
+    format!("flexfs torture --media 1 --seed {seed}")
+}
+
+fn media_json(report: &MediaReport, seed: u64, seconds: f64) -> String {
+    let all = &report.all;
+    let violation =
+        |(seed, error): &(u64, String)| json!({ "seed": seed, "error": error, "replay": media_command(*seed) });
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "seed": seed,
+        "runs": report.runs,
+        "calls": all.tally.calls,
+        "power_cuts": all.tally.cuts + all.tally.mount_cuts,
+        "failures": all.failures,
+        "corrected_bits": all.corrected_bits,
+        "refused_reads": all.refused_reads,
+        "violations": report.violations.len(),
+        "seconds": seconds,
+        "found": report.violations.iter().map(violation).collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+fn media_text(report: &MediaReport, seconds: f64) -> String {
+    let all = &report.all;
+    let told = report.violations.iter().map(|(seed, error)| format!("{error}\n  {}\n\n", media_command(*seed)));
+    let rows = [
+        ("histories", grouped(report.runs)),
+        ("calls", grouped(all.tally.calls as u64)),
+        ("power cuts", grouped((all.tally.cuts + all.tally.mount_cuts) as u64)),
+        ("programs and erases failed", grouped(all.failures)),
+        ("bits corrected", grouped(all.corrected_bits)),
+        ("damaged pages refused", grouped(all.refused_reads)),
+        ("violations", grouped(report.violations.len() as u64)),
+        ("time", format!("{seconds:.1} s")),
+    ];
+    told.collect::<String>() + &table(&rows)
 }

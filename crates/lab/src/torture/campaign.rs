@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::case::{Case, Findings, Script};
 use super::cut::Cuts;
 use super::judge::Violation;
+use super::parallel::parallel;
 use super::setup::Base;
 use super::shrink::shrink;
 
@@ -89,24 +89,6 @@ impl Campaign {
     }
 }
 
-/// Does the same with each, some beside each other; the outcomes in order.
-fn parallel<T: Sync, R: Send>(threads: usize, all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(one) = all.get(index) else { return };
-                    let outcome = work(one);
-                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).insert(index, outcome);
-                }
-            });
-        }
-    });
-    outcomes.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
-}
-
 impl Case {
     /// The command that runs this case again with these cuts alone.
     pub fn command(&self, violation: &Violation) -> String {
@@ -153,11 +135,5 @@ mod tests {
     fn numbers_are_told_in_short() {
         assert_eq!(ranges(&[0, 1, 2, 5, 8, 9]), "0-2,5,8-9");
         assert_eq!(ranges(&[]), "");
-    }
-
-    #[test]
-    fn outcomes_come_in_order_however_many_threads_there_are() {
-        let all: Vec<u32> = (0..100).collect();
-        assert_eq!(parallel(7, &all, |&n| n * 2), (0..100).map(|n| n * 2).collect::<Vec<_>>());
     }
 }

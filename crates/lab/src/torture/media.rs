@@ -4,9 +4,15 @@
 //! Invariant: as long as the ECC's limits are kept and few blocks fail, nothing is lost; past them, what is read is right
 //! or an error.
 
+use std::ops::{AddAssign, Range};
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use emulator::{Chip, Corruption};
 use flexfs_core::{Error, Fs, MountOptions};
 
+use super::campaign::Progress;
+use super::panic::caught;
+use super::parallel::parallel;
 use super::setup::Setup;
 use crate::content::mix;
 use crate::crash::{History, Run, Tally};
@@ -35,6 +41,43 @@ pub struct MediaRun {
     pub corrected_bits: u64,
     /// Reads of damaged pages that gave an error.
     pub refused_reads: u64,
+}
+
+impl AddAssign for MediaRun {
+    fn add_assign(&mut self, other: Self) {
+        self.tally += other.tally;
+        self.failures += other.failures;
+        self.corrected_bits += other.corrected_bits;
+        self.refused_reads += other.refused_reads;
+    }
+}
+
+/// What came of many runs.
+pub struct MediaReport {
+    pub runs: u64,
+    /// Those that went well, together.
+    pub all: MediaRun,
+    /// The seeds of those that did not, and what went wrong.
+    pub violations: Vec<(u64, String)>,
+}
+
+/// Runs many, each with a seed of its own.
+pub fn media_runs(seeds: Range<u64>, threads: usize, progress: Progress<'_>) -> MediaReport {
+    let seeds: Vec<u64> = seeds.collect();
+    let (runs, done) = (seeds.len() as u64, AtomicU64::new(0));
+    let outcomes = parallel(threads, &seeds, |&seed| {
+        let outcome = caught(|| media_run(seed));
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs, u64::from(outcome.is_err()));
+        outcome
+    });
+    let mut report = MediaReport { runs, all: MediaRun::default(), violations: Vec::new() };
+    for (seed, outcome) in seeds.into_iter().zip(outcomes) {
+        match outcome {
+            Ok(run) => report.all += run,
+            Err(error) => report.violations.push((seed, error)),
+        }
+    }
+    report
 }
 
 /// Runs a random history on a failing medium; the setup and everything else follows from the seed.
