@@ -23,7 +23,7 @@ pub use mount::{Helper, Mount};
 pub use overview::command;
 pub use program::{Completions, Man};
 pub use settings::Settings;
-pub use torture::Torture;
+pub use torture::{Formatted, Torture};
 pub use values::Benchmark;
 use values::{benchmark, label, mode, number, owner, profile, profile_help, uuid};
 

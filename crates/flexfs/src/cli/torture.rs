@@ -34,7 +34,7 @@ pub struct Torture {
     pub exhaustive: bool,
     /// So many random histories on a failing medium, of seeds from --seed on, and nothing else
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
-        conflicts_with_all = ["exhaustive", "fail_fast", "chip", "ground", "ops", "mix", "cuts"])]
+        conflicts_with_all = ["exhaustive", "fail_fast", "chip", "ground", "ops", "mix", "format", "cuts"])]
     pub media: Option<u64>,
     /// Other random histories, and another part of the sequences
     #[arg(long, default_value_t = 1)]
@@ -77,9 +77,19 @@ pub struct Replay {
     /// With --mix, programs and erases fail now and then
     #[arg(long, requires = "mix")]
     pub failing: bool,
+    /// Format the chip, as `mkfs --force` does: the one with the volume, or one from the factory
+    #[arg(long, value_name = "CHIP", requires = "chip", conflicts_with_all = ["ops", "mix", "exhaustive"])]
+    pub format: Option<Formatted>,
     /// Only this cut (OPERATION:TEAR, or after:STEP); the next one is in the recovery from it
     #[arg(long = "cut", value_name = "CUT")]
     pub cuts: Vec<Cut>,
+}
+
+/// Which chip is formatted.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Formatted {
+    Used,
+    New,
 }
 
 /// Several values of one argument.

@@ -38,9 +38,10 @@ fn status(violations: usize) -> ExitCode {
 /// The case that is to be run by itself.
 fn one_case(args: &cli::Torture) -> Option<Case> {
     let replay = &args.replay;
-    let script = match (&replay.ops, replay.mix, &replay.keep) {
-        (Some(ops), _, _) => Script::Ops { ops: ops.clone(), quiet: replay.quiet },
-        (_, Some(seed), Some(keep)) => Script::Mix { seed, keep: keep.clone(), failing: replay.failing },
+    let script = match (&replay.ops, replay.mix, &replay.keep, replay.format) {
+        (Some(ops), ..) => Script::Ops { ops: ops.clone(), quiet: replay.quiet },
+        (_, Some(seed), Some(keep), _) => Script::Mix { seed, keep: keep.clone(), failing: replay.failing },
+        (.., Some(chip)) => Script::Format { new: chip == cli::Formatted::New },
         _ => return None,
     };
     Some(Case::alone(args.chip?, replay.ground, script))
@@ -69,7 +70,7 @@ fn campaign(args: &cli::Torture) -> Result<Report, String> {
         cases.sort_by_key(Case::len);
     }
     let campaign = Campaign { cases, threads: threads(args), fail_fast: args.fail_fast };
-    with_bar(|progress| campaign.run(progress))
+    Ok(with_bar(|progress| campaign.run(progress)))
 }
 
 fn media(runs: u64, args: &cli::Torture) -> MediaReport {

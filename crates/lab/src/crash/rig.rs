@@ -44,6 +44,12 @@ impl Rig {
 
     /// Formats `chip` and mounts it beside an empty model.
     pub fn format<N: Emulated>(&self, mut chip: N, seed: u64) -> Result<Twin<N>, String> {
+        Self::format_only(&mut chip, seed)?;
+        self.mount_new(chip)
+    }
+
+    /// Formats `chip`.
+    pub fn format_only<N: Emulated>(chip: &mut N, seed: u64) -> Result<(), String> {
         let mut volume_id = [0; 16];
         volume_id[..8].copy_from_slice(&mix(seed).to_le_bytes());
         let format = FormatOptions {
@@ -54,7 +60,11 @@ impl Rig {
             root_gid: 0,
             now_ns: BASE_NS,
         };
-        Fs::format(&mut chip, &format).map_err(|error| format!("format: {error}"))?;
+        Fs::format(chip, &format).map_err(|error| format!("format: {error}"))
+    }
+
+    /// Mounts a chip just formatted beside an empty model.
+    pub fn mount_new<N: Emulated>(&self, chip: N) -> Result<Twin<N>, String> {
         let options = MountOptions { now_ns: BASE_NS, ..self.options.clone() };
         let mut fs = Fs::mount(chip, options).map_err(|(_, error)| format!("first mount: {error}"))?;
         let stat = fs.statfs().map_err(|error| format!("statfs: {error}"))?;

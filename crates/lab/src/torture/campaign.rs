@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::case::{Case, Findings, Script};
 use super::cut::Cuts;
 use super::judge::Violation;
+use super::panic::caught;
 use super::parallel::parallel;
 use super::setup::Base;
 use super::shrink::shrink;
@@ -38,18 +39,21 @@ pub struct Report {
 
 impl Campaign {
     /// Runs all cases.
-    pub fn run(&self, progress: Progress<'_>) -> Result<Report, String> {
-        let bases = self.bases()?;
-        let base =
-            |case: &Case| bases.get(&(case.setup.name, case.ground.name())).ok_or("a base is missing".to_string());
+    pub fn run(&self, progress: Progress<'_>) -> Report {
+        let bases = self.bases();
+        let base = |case: &Case| bases.get(&(case.setup.name, case.ground.name()));
         let (done, last) = (AtomicUsize::new(0), AtomicUsize::new(self.cases.len()));
         let numbered: Vec<(usize, &Case)> = self.cases.iter().enumerate().collect();
         let mut outcomes = parallel(self.threads, &numbered, |&(number, case)| {
             if number > last.load(Ordering::Relaxed) {
-                return Ok(Findings::default());
+                return Findings::default();
             }
-            let findings = base(case).map(|base| case.run(base, Cuts::Planned));
-            let found = findings.as_ref().map_or(0, |findings| findings.violations.len() as u64);
+            let findings = match base(case) {
+                Some(Ok(base)) => case.run(base, Cuts::Planned),
+                Some(Err(error)) => Findings::unprepared(error),
+                None => Findings::unprepared("it is missing"),
+            };
+            let found = findings.violations.len() as u64;
             if found > 0 && self.fail_fast {
                 last.fetch_min(number, Ordering::Relaxed);
             }
@@ -61,7 +65,6 @@ impl Campaign {
         let mut report = Report { findings: Findings::default(), violations: 0, told: Vec::new() };
         let mut kinds: BTreeMap<(usize, String), (usize, &Case, Violation)> = BTreeMap::new();
         for (case, findings) in self.cases.iter().zip(outcomes) {
-            let findings = findings?;
             report.findings.add(&findings);
             report.violations += findings.violations.len();
             for violation in findings.violations {
@@ -70,21 +73,23 @@ impl Campaign {
         }
         let kinds: Vec<_> = kinds.into_values().take(if self.fail_fast { 1 } else { TOLD_MAX }).collect();
         report.told = parallel(self.threads, &kinds, |(count, case, violation)| {
-            let (case, violation) = shrink(case, violation, base(case)?);
-            Ok((*count, case, violation))
-        })
-        .into_iter()
-        .collect::<Result<_, String>>()?;
-        Ok(report)
+            let (case, violation) = match base(case) {
+                Some(Ok(base)) => shrink(case, violation, base),
+                _ => ((*case).clone(), violation.clone()),
+            };
+            (*count, case, violation)
+        });
+        report
     }
 
-    /// The bases that the cases begin with.
-    fn bases(&self) -> Result<BTreeMap<(&'static str, &'static str), Base>, String> {
+    /// The bases that the cases begin with, or why one cannot be made.
+    fn bases(&self) -> BTreeMap<(&'static str, &'static str), Result<Base, String>> {
         let kinds: BTreeMap<_, _> =
             self.cases.iter().map(|case| ((case.setup.name, case.ground.name()), (case.setup, case.ground))).collect();
         let kinds: Vec<_> = kinds.into_iter().collect();
-        let made =
-            parallel(self.threads, &kinds, |&(names, (setup, ground))| Ok((names, Base::prepare(setup, ground)?)));
+        let made = parallel(self.threads, &kinds, |&(names, (setup, ground))| {
+            (names, caught(|| Base::prepare(setup, ground)))
+        });
         made.into_iter().collect()
     }
 }
@@ -99,6 +104,7 @@ impl Case {
                 let quiet = if *quiet > 0 { format!(" --quiet {quiet}") } else { String::new() };
                 format!(" --ops '{}'{quiet}", ops.join("; "))
             }
+            Script::Format { new } => format!(" --format {}", if *new { "new" } else { "used" }),
             Script::Mix { seed, keep, failing } => {
                 let failing = if *failing { " --failing" } else { "" };
                 format!(" --mix {seed} --keep {}{failing}", ranges(keep))

@@ -5,6 +5,7 @@
 
 use super::cut::{Cut, Cuts};
 use super::judge::{Depth, Suspect, Violation, judge};
+use super::mkfs;
 use super::panic::caught;
 use super::setup::{Base, Ground, Setup};
 use crate::crash::{Emulated, History, Outcome, Record, Tap, Twin};
@@ -17,6 +18,8 @@ pub enum Script {
     Ops { ops: Vec<Op>, quiet: usize },
     /// Random operations: those of these numbers in the sequence of a seed.
     Mix { seed: u64, keep: Vec<usize>, failing: bool },
+    /// The chip is formatted: the one with the volume, or a new one.
+    Format { new: bool },
 }
 
 /// A script on a volume, and how thoroughly it is cut.
@@ -61,6 +64,13 @@ impl Findings {
         }
     }
 
+    /// Those of a case whose volume could not be made.
+    pub(super) fn unprepared(error: &str) -> Self {
+        let (step, during) = (0, "preparation".to_owned());
+        let violation = Violation { cuts: Vec::new(), step, during, error: error.to_owned() };
+        Self { cases: 1, violations: vec![violation], ..Self::default() }
+    }
+
     /// Adds the figures of others; their violations stay with them.
     pub fn add(&mut self, other: &Findings) {
         self.cases += other.cases;
@@ -97,6 +107,9 @@ impl Case {
 
     /// Runs it on its base.
     pub fn run(&self, base: &Base, only: Cuts<'_>) -> Findings {
+        if let Script::Format { new } = self.script {
+            return mkfs::run(base, new, self.depth, only);
+        }
         let mut drive = Drive { case: self, base, only, start: base.chip.operations(), findings: Findings::default() };
         drive.findings.cases = 1;
         let (mut step, mut during) = (0, "mount".to_owned());
@@ -106,11 +119,12 @@ impl Case {
         drive.findings
     }
 
-    /// How many steps it has.
+    /// How many steps it has that may be left out.
     pub fn len(&self) -> usize {
         match &self.script {
             Script::Ops { ops, .. } => ops.len(),
             Script::Mix { keep, .. } => keep.len(),
+            Script::Format { .. } => 0,
         }
     }
 
@@ -160,6 +174,7 @@ impl Drive<'_> {
                         }
                     }
                 }
+                Script::Format { .. } => break,
                 Script::Mix { failing, keep, .. } => {
                     let Some(words) = words.get(index) else { break };
                     if *failing && keep.get(index).is_some_and(|number| number % FAILING_EVERY == 0) {

@@ -125,7 +125,7 @@ fn recover(
 }
 
 /// Some of many, from the first to the last.
-fn spread(torn: Vec<Torn>, picks: usize) -> Vec<Torn> {
+pub(super) fn spread(torn: Vec<Torn>, picks: usize) -> Vec<Torn> {
     if torn.len() <= picks {
         return torn;
     }
@@ -137,7 +137,7 @@ fn spread(torn: Vec<Torn>, picks: usize) -> Vec<Torn> {
 }
 
 /// Writes a file on a recovered volume (making room where there is none), syncs, cuts, and finds it again.
-fn prove_writable(mut twin: Twin<Tap>, base: &Base) -> Result<(), String> {
+pub(super) fn prove_writable(mut twin: Twin<Tap>, base: &Base) -> Result<(), String> {
     let name: Name = "written after the cut".into();
     let node = NewNode { mode: kind::FILE | 0o600, uid: 1, gid: 1, rdev: 0 };
     let create = Call::Create { parent: ROOT_INO, name: name.clone(), node, attributes: Vec::new() };

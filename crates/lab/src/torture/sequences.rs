@@ -47,7 +47,7 @@ const OPERATIONS: [&str; 37] = [
     "chmod foo 384",
 ];
 
-/// How sequences are cut: in every way, and recoveries at some places.
+/// How sequences and formatting are cut: in every way, and recoveries at some places.
 const SEQUENCE_DEPTH: Depth = Depth { every_tear: true, again: [2, 1] };
 /// How random histories are.
 const MIX_DEPTH: Depth = Depth { every_tear: false, again: [4, 1] };
@@ -68,6 +68,7 @@ pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<V
     let named = |case: &Case| setups.iter().any(|setup| setup.name == case.setup.name);
     let mut cases: Vec<Case> = processes()?.into_iter().map(|(_, case)| case).filter(named).collect();
     for &setup in setups {
+        cases.extend(formats(setup));
         cases.extend(mixes(setup, seed..seed + mixed, MIX_STEPS));
     }
     let mut all = Vec::new();
@@ -108,6 +109,12 @@ pub fn sequences(setup: &'static Setup) -> Result<Vec<Case>, String> {
 pub fn mixes(setup: &'static Setup, seeds: std::ops::Range<u64>, steps: usize) -> Vec<Case> {
     let mix = |seed: u64| Script::Mix { seed, keep: (0..steps).collect(), failing: seed % 3 == 2 };
     seeds.map(|seed| Case { setup, ground: Ground::Full, script: mix(seed), depth: MIX_DEPTH }).collect()
+}
+
+/// Formatting of a used chip and of a new one.
+pub fn formats(setup: &'static Setup) -> [Case; 2] {
+    let case = |new| Case { setup, ground: Ground::Tree, script: Script::Format { new }, depth: SEQUENCE_DEPTH };
+    [false, true].map(case)
 }
 
 /// Each internal process by itself, by name.

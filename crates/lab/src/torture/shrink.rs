@@ -49,6 +49,7 @@ fn without(case: &Case, at: usize, count: usize) -> Case {
             ops.drain(range);
         }
         Script::Mix { keep, .. } => drop(keep.drain(range)),
+        Script::Format { .. } => {}
     }
     smaller
 }

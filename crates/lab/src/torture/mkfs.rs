@@ -1,0 +1,130 @@
+//! Formatting, cut: what the power may leave of it is no volume, the old one or the new one, whole; and it can be done
+//! again.
+//!
+//! Invariant: each program and erase of formatting leaves at least one torn chip, and each of those is judged.
+
+use flexfs_core::{Error, Fs, MountOptions};
+
+use super::case::Findings;
+use super::cut::{Cut, Cuts};
+use super::judge::{Depth, Violation, prove_writable, spread};
+use super::panic::caught;
+use super::setup::Base;
+use crate::crash::{Emulated, History, Record, Rig, Tap, Twin};
+use crate::ops::{glimpse, observe};
+use emulator::Chip;
+
+/// The volume is made with the identity of the old one: what is left of that would pass the checks of the new.
+const SEED: u64 = 1;
+
+/// Formatting under way, or what led to it.
+struct Formatting<'a> {
+    base: &'a Base,
+    depth: Depth,
+    only: Cuts<'a>,
+    /// The volumes that may be found.
+    old: Option<History>,
+    new: History,
+    findings: Findings,
+}
+
+/// Formats the chip of a base, or a new one of its kind, and judges every cut in that.
+pub(super) fn run(base: &Base, new: bool, depth: Depth, only: Cuts<'_>) -> Findings {
+    let findings = Findings { cases: 1, ..Findings::default() };
+    let begin = || {
+        let chip = base.rig.chip(SEED)?;
+        let empty = base.rig.format(chip.snapshot(), SEED)?.history;
+        Ok(if new { (chip, None, empty) } else { (base.chip.snapshot(), Some(base.history.clone()), empty) })
+    };
+    match caught(begin) {
+        Ok((chip, old, new)) => {
+            let mut formatting = Formatting { base, depth, only, old, new, findings };
+            formatting.cut(chip, &[]);
+            formatting.findings
+        }
+        Err(error) => Findings::unprepared(&error),
+    }
+}
+
+impl Formatting<'_> {
+    /// Formats a chip on which it was cut at `cuts` before; judges what that leaves, and what cuts in it do.
+    fn cut(&mut self, chip: Chip, cuts: &[Cut]) {
+        let picks = cuts.len().checked_sub(1).map_or(usize::MAX, |again| self.depth.again.get(again).map_or(0, |n| *n));
+        let record = match (self.only, cuts.len()) {
+            (Cuts::Only(_), _) => Record::All,
+            (_, 0) if self.depth.every_tear => Record::All,
+            _ if picks == 0 => Record::Nothing,
+            _ => Record::Every(1),
+        };
+        let start = chip.operations();
+        let mut torn = Vec::new();
+        let outcome = caught(|| {
+            let mut tap = Tap::new(chip, self.base.rig.faults.clone()).with_fuse();
+            tap.record(record);
+            Rig::format_only(&mut tap, SEED)?;
+            tap.record(Record::Nothing);
+            torn = tap.take_torn();
+            if record != Record::Nothing
+                && torn.last().map(|last| last.operation + 1) != Some(tap.emulated().operations())
+            {
+                return Err("not all flash operations were cut".into());
+            }
+            let done = tap.cut_now().map_err(|error| format!("cutting after it: {error}"))?;
+            self.must_be_new(done.chip)
+        });
+        if let Err(error) = outcome {
+            self.tell(cuts, format!("formatted: {error}"));
+        }
+        if cuts.is_empty() {
+            self.findings.points += (torn.last().map_or(start, |last| last.operation + 1) - start) as usize;
+        } else if !matches!(self.only, Cuts::Only(_)) {
+            torn = spread(torn, picks);
+        }
+        for torn in torn {
+            let cut = Cut::of(&torn, start, 0);
+            if !self.only.wants(cuts.len(), cut) {
+                continue;
+            }
+            let cuts = [cuts, &[cut]].concat();
+            self.findings.count(&cuts);
+            let mut chip = torn.chip;
+            chip.power_on();
+            if let Err(error) = caught(|| self.must_be_whole(chip.snapshot())) {
+                self.tell(&cuts, error);
+            }
+            self.cut(chip, &cuts);
+        }
+    }
+
+    fn tell(&mut self, cuts: &[Cut], error: String) {
+        let violation = Violation { cuts: cuts.to_vec(), step: 0, during: "format".into(), error };
+        self.findings.violations.push(violation);
+    }
+
+    /// Formatting was done: the empty volume is there, in order, and can be written to.
+    fn must_be_new(&self, mut chip: Chip) -> Result<(), String> {
+        chip.power_on();
+        let tap = Tap::new(chip, self.base.rig.faults.clone()).with_fuse();
+        let mut twin = self.base.rig.mount_new(tap)?;
+        twin.settle()?;
+        prove_writable(twin, self.base)
+    }
+
+    /// Formatting was cut: there is no volume, or one of the two, in order, that can be written to.
+    fn must_be_whole(&self, chip: Chip) -> Result<(), String> {
+        let tap = Tap::new(chip, self.base.rig.faults.clone()).with_fuse();
+        let now_ns = self.base.now_ns;
+        let mut fs = match Fs::mount(tap, MountOptions { now_ns, ..self.base.rig.options.clone() }) {
+            Ok(fs) => fs,
+            Err((_, Error::NotFlexfs(_))) => return Ok(()),
+            Err((_, error)) => return Err(format!("mount: {error}")),
+        };
+        let found = glimpse(&mut fs)?.digest();
+        let Some(history) = self.old.iter().chain([&self.new]).find(|history| history.live().digest() == found) else {
+            return Err(format!("neither volume; the new one: {}", self.new.explain(&observe(&mut fs)?)));
+        };
+        let mut twin = Twin { fs, history: history.clone(), now_ns };
+        twin.settle()?;
+        prove_writable(twin, self.base)
+    }
+}
