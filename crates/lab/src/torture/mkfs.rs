@@ -121,7 +121,8 @@ impl Formatting<'_> {
         };
         let found = glimpse(&mut fs)?.digest();
         let Some(history) = self.old.iter().chain([&self.new]).find(|history| history.live().digest() == found) else {
-            return Err(format!("neither volume; the new one: {}", self.new.explain(&observe(&mut fs)?)));
+            let expected = self.old.as_ref().unwrap_or(&self.new);
+            return Err(format!("a mixture: {}", expected.explain(&observe(&mut fs)?)));
         };
         let mut twin = Twin { fs, history: history.clone(), now_ns };
         twin.settle()?;

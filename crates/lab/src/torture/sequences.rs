@@ -121,11 +121,21 @@ pub fn formats(setup: &'static Setup) -> [Case; 2] {
 pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
     let create = |count: usize| (0..count).map(|n| format!("create A/file{n}; ")).collect::<String>();
     let overwrite = |count: usize| (0..count).map(|n| format!("write fill{} 0 8192; ", n % 20)).collect::<String>();
+    // A block that failed holds a file between others, which is changed when some of them have been copied.
+    let emptied = |n: usize| {
+        format!(
+            "create A/a{n}; write A/a{n} 0 4096; sync; create A/b{n}; write A/b{n} 0 4096; sync; fail-program 0; \
+             write foo 0 4096; sync; background {}; chmod A/a{n} 384; sync; background 20; ",
+            2 + n % 4
+        )
+    };
+    let changing = "background 99; ".to_owned() + &(0..8).map(emptied).collect::<String>() + "unmount";
     let list = [
         ("unmount", "slc", Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
         ("checkpoint", "slc", Ground::Tree, create(300) + "sync; background 60; sync", 150),
         ("migration", "slc", Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
         ("collection", "native", Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
+        ("changes while blocks are emptied", "slc", Ground::Tree, changing, 1),
         ("levelling", "slc", Ground::Worn, "write foo 0 4096; sync; background 60; sync".to_owned(), 2),
         (
             "retirement",
@@ -170,7 +180,7 @@ mod tests {
             let happened = match name {
                 "migration" => findings.migrated,
                 "collection" => findings.collected,
-                "levelling" => findings.levelled,
+                "levelling" | "changes while blocks are emptied" => findings.levelled,
                 "retirement" | "retirement of a word line" => findings.failures,
                 _ => 1,
             };
