@@ -27,6 +27,20 @@ fn of_a_script_only_the_cuts_that_are_named_are_judged() {
 }
 
 #[test]
+fn formatting_is_cut_on_a_used_chip_and_on_a_new_one() {
+    for chip in ["used", "new"] {
+        let report = json(&["--chip", "tlc", "--format", chip, "--cut", "1:garbage", "--cut", "0:old"]);
+        let number = |name: &str| report[name].as_u64();
+        assert_eq!(
+            (number("cuts"), number("double_cuts"), number("violations")),
+            (Some(1), Some(1), Some(0)),
+            "{report}"
+        );
+        assert!(number("points") > Some(40), "{report}");
+    }
+}
+
+#[test]
 fn histories_on_a_failing_medium_are_run_by_seed() {
     let report = json(&["--media", "12", "--seed", "40"]);
     let number = |name: &str| report[name].as_u64().unwrap();
@@ -41,12 +55,13 @@ fn histories_on_a_failing_medium_are_run_by_seed() {
 
 #[test]
 fn what_has_nothing_to_do_with_a_failing_medium_is_refused_beside_it() {
-    let others: [&[&str]; 6] = [
+    let others: [&[&str]; 7] = [
         &["--exhaustive"],
         &["--fail-fast"],
         &["--chip", "slc"],
         &["--ground", "full"],
         &["--chip", "slc", "--ops", "sync"],
+        &["--chip", "slc", "--format", "new"],
         &["--cut", "0:old"],
     ];
     for other in others {
