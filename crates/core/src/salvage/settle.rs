@@ -93,10 +93,10 @@ impl<N: Nand> Fs<N> {
     /// Takes out of the index what does not count.
     fn cut_the_rest(&mut self, survey: &Survey, judgement: &Judgement) -> Result<()> {
         let seq = self.flash.next_seq;
-        for &ino in &judgement.dead {
+        // Of inode 0 are the marks of those that wait for their last handle: they are among the dead.
+        for ino in judgement.dead.iter().copied().chain([0]) {
             let (from, to) = whole_inode(ino);
             self.index.set(&mut self.flash, from, Change::Cut(to - from), seq, false)?;
-            self.index.set(&mut self.flash, key(0, KeyKind::Orphan, ino), Change::Cut(1), seq, false)?;
             self.inodes.remove(ino);
         }
         for (&dir, stays) in &judgement.stays {
