@@ -105,8 +105,12 @@ fn without_index_and_checkpoints_all_files_come_back_and_none_that_was_deleted()
     let before = taken_out(&image, dir.path().join("before"));
     erase(&image, &blocks_of(&image, &["index", "anchor"]));
 
-    let nothing = ends(8, flexfs(["fsck", "-n"]).arg(&image));
-    assert!(nothing.is_empty(), "{nothing}");
+    let refused = output(flexfs(["fsck", "-n"]).arg(&image));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        refused.status.code() == Some(8) && said.contains("flexfs fsck -y") && common::is_one_line(&refused.stderr),
+        "{said}"
+    );
     let report: Value = serde_json::from_str(&ends(1, flexfs(["fsck", "-y", "--json"]).arg(&image))).unwrap();
     assert_eq!((&report["repair"]["kind"], &report["repair"]["new_identity"]), (&"rebuilt".into(), &true.into()));
     ends(0, flexfs(["fsck"]).arg(&image));

@@ -219,3 +219,70 @@ fn what_stood_in_an_unreadable_page_is_missing_and_not_as_it_was_before() {
     assert_eq!(data, [0; 4096]);
     assert!(fs.lookup(ROOT_INO, b"other").is_ok());
 }
+
+/// The contents of all files below a directory.
+fn contents(fs: &mut Fs<Chip>, dir: Ino, found: &mut BTreeSet<Vec<u8>>) {
+    let mut names = Vec::new();
+    fs.readdir(dir, 0, &mut |entry| {
+        names.push(entry);
+        true
+    })
+    .unwrap();
+    for entry in names {
+        if entry.kind == kind::DIR {
+            contents(fs, entry.ino, found);
+            continue;
+        }
+        let mut data = vec![0; 3 * 4096];
+        let count = fs.read(entry.ino, 0, &mut data).unwrap();
+        data.truncate(count);
+        found.insert(data);
+    }
+}
+
+/// A page of nodes holds names and inodes of one file, or of many: their contents stand elsewhere.
+#[test]
+fn mending_loses_no_more_than_the_page_that_cannot_be_read() {
+    let rig = rig("flexfs-mlc", 32, 16, Mode::SlcOnly);
+    let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
+    let new = |mode| NewNode { mode, uid: 0, gid: 0, rdev: 0 };
+    let mut was = BTreeSet::new();
+    for number in 0..12u8 {
+        let name = [b'a' + number];
+        let dir = fs.create(ROOT_INO, &name, new(kind::DIR | 0o755), 1).unwrap().ino;
+        let ino = fs.create(dir, b"file", new(kind::FILE | 0o644), 1).unwrap().ino;
+        fs.setxattr(ino, b"user.one", b"1", false, false, 1).unwrap();
+        fs.setxattr(ino, b"user.two", b"2", false, false, 1).unwrap();
+        fs.write(ino, 0, &[number; 2 * 4096], 1).unwrap();
+        was.insert(vec![number; 2 * 4096]);
+        if number % 3 == 0 {
+            fs.sync(1).unwrap();
+        }
+    }
+    let (chip, unmounted) = fs.unmount(1);
+    unmounted.unwrap();
+    let mut mended = 0;
+    for (block, page) in chip.written_pages() {
+        let mut fs = Fs::mount(chip.snapshot(), rig.options.clone()).map_err(|(_, error)| error).unwrap();
+        fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+        if fs.check().unwrap().findings.is_empty() {
+            continue;
+        }
+        let chip = match fs.mend(true, 1) {
+            Ok(_) => fs.unmount(1).0,
+            Err(error) => {
+                assert_eq!(error.errno(), 5, "block {block}, page {page}: {error}");
+                salvage(fs.into_chip(), &rig).0.into_chip()
+            }
+        };
+        mended += 1;
+        let mut fs = Fs::mount(chip, rig.options.clone()).map_err(|(_, error)| error).unwrap();
+        let report = fs.check().unwrap();
+        assert!(report.findings.is_empty(), "block {block}, page {page}: {}", report.findings.join("\n"));
+        let mut found = BTreeSet::new();
+        contents(&mut fs, ROOT_INO, &mut found);
+        let lost = was.difference(&found).count();
+        assert!(lost <= 1, "block {block}, page {page}: {lost} files are lost");
+    }
+    assert!(mended > 20, "{mended} pages matter");
+}

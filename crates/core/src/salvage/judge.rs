@@ -7,7 +7,7 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use super::survey::{Known, Name, Survey, Witness};
+use super::survey::{Known, Name, Survey, Witness, is_dir_mode};
 use crate::fs::types::{Ino, ROOT_INO};
 
 /// Most names of a directory of which three at a time are tried to be otherwise than they look.
@@ -15,6 +15,9 @@ const THREE_OF: usize = 2000;
 
 /// Most names of a directory of which any number is tried.
 const ALL_OF: usize = 32;
+
+/// Choices at most that are looked at of those which come to the same: many only do where the same name came and went.
+const MEETING_MAX: usize = 16;
 
 /// Why something goes to `lost+found`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,15 @@ pub struct Judgement {
     pub dead: Vec<Ino>,
     /// Names that lead to nothing of which anything is left.
     pub lost_names: Vec<At>,
+}
+
+impl Judgement {
+    /// Whether everything stays that is in a survey.
+    pub fn keeps_all(&self, survey: &Survey) -> bool {
+        let names: usize = survey.values().map(|known| known.names.len()).sum();
+        let stay: usize = self.stays.values().map(Vec::len).sum();
+        names == stay && self.moves.is_empty() && self.dead.is_empty()
+    }
 }
 
 /// Judges a survey; `unreadable` is how much of it could not be read.
@@ -105,7 +117,8 @@ impl Bench<'_> {
                     self.judgement.lost_names.extend(proven.is_some().then_some((dir, name.offset)));
                     continue;
                 };
-                let (is_dir, lives, bare) = (child.is_dir(), child.lives(), child.inode.is_none());
+                let (lives, bare) = (child.lives(), child.inode.is_none());
+                let is_dir = child.is_dir() || (bare && is_dir_mode(name.mode));
                 let misfit = child.misfit(self.witness);
                 let seen = self.reached.contains(&name.child);
                 // A directory has one name; a file that is out of place already stays together.
@@ -184,8 +197,8 @@ impl Bench<'_> {
 
     /// What no name leads to: remains of what was deleted, if that is certain.
     fn leftovers(&mut self) {
-        let lives = |(_, known): &(&Ino, &Known)| known.lives();
-        let rest: Vec<Ino> = self.survey.iter().filter(lives).map(|(&ino, _)| ino).collect();
+        let is_left = |(_, known): &(&Ino, &Known)| known.lives() || known.inode.is_none();
+        let rest: Vec<Ino> = self.survey.iter().filter(is_left).map(|(&ino, _)| ino).collect();
         if self.sure && self.witness == Witness::Log {
             self.judgement.dead.extend(rest.into_iter().filter(|ino| !self.reached.contains(ino)));
         } else {
@@ -208,8 +221,8 @@ impl Bench<'_> {
                 }
             }
         }
-        let gone = |(_, known): &(&Ino, &Known)| !known.lives();
-        let gone: Vec<Ino> = self.survey.iter().filter(gone).map(|(&ino, _)| ino).collect();
+        let gone = self.survey.iter().filter(|found| !is_left(found));
+        let gone: Vec<Ino> = gone.map(|(&ino, _)| ino).collect();
         self.judgement.dead.extend(gone.into_iter().filter(|ino| !self.reached.contains(ino)));
     }
 
@@ -222,6 +235,7 @@ impl Bench<'_> {
             return;
         }
         let doubt = match self.witness {
+            _ if known.inode.is_none() => Doubt::NoInode,
             _ if misfit > 0 => Doubt::Incomplete { chunks: misfit },
             Witness::Index => Doubt::NoName,
             Witness::Log => Doubt::Deleted,
@@ -283,7 +297,7 @@ fn any_adding_up(parts: &[u64], need: u64, mask: u64, fits: &dyn Fn(&[usize]) ->
     (0..1u64 << other.len()).find_map(|of| {
         let rest = need.wrapping_sub(sum_of(other, of)) & mask;
         let from = sums.partition_point(|&(sum, _)| sum < rest);
-        let meeting = sums.iter().skip(from).take_while(|&&(sum, _)| sum == rest);
+        let meeting = sums.iter().skip(from).take_while(|&&(sum, _)| sum == rest).take(MEETING_MAX);
         let mut choices = meeting.map(|&(_, first)| chosen(first, 0).chain(chosen(of, one.len())).collect::<Vec<_>>());
         choices.find(|choice| fits(choice))
     })
@@ -332,6 +346,17 @@ mod tests {
         assert!(kept(&judgement, 1).is_empty());
         assert_eq!(judgement.moves.len(), 40);
         assert!(judgement.moves.iter().all(|(_, _, doubt)| *doubt == Doubt::Deleted));
+    }
+
+    #[test]
+    fn what_has_lost_its_inode_is_kept_with_what_is_in_it_and_even_without_a_name() {
+        let bare_dir = (2, Known { inode: None, ..dir(2, 1, &[(700, 5, 9)], &[]).1 });
+        let bare_file = (6, Known { inode: None, ..file(6, 1).1 });
+        let survey = Survey::from([dir(1, 1, &[(50, 2, 1)], &[50]), bare_dir, file(5, 1), bare_file]);
+        let judgement = judge(&survey, Witness::Index, 2);
+        assert_eq!(kept(&judgement, 2), [5]);
+        assert_eq!(judgement.moves, [(Some((1, 50)), 2, Doubt::NoInode), (None, 6, Doubt::NoInode)]);
+        assert!(judgement.dead.is_empty());
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl<N: Nand> Fs<N> {
         let last_seq = anchor.as_ref().map_or(0, |(anchor, _)| anchor.seq).max(remains.history.last());
         set_log_position(&mut self.flash, last_seq + SEQ_GAP);
         self.take_anchor_blocks(anchor.as_ref().map(|&(_, block)| block))?;
-        let salvaged = self.settle_all(&survey, &judgement, &unreadable, self.options.now_ns)?;
+        let salvaged = self.settle_all((&survey, Witness::Log), &judgement, &unreadable, self.options.now_ns)?;
         let (unfinished, renamed) = (remains.dropped, anchor.is_none());
         Ok(Salvaged { unreadable: all_unreadable, unfinished, renamed, ..salvaged })
     }
@@ -176,7 +176,9 @@ impl<N: Nand> Fs<N> {
             entry.used_as == Use::Free || (entry.used_as == Use::Log && entry.live_bytes == 0 && !entry.failing)
         };
         let mut free: Vec<u32> = (0..ANCHOR_BLOCKS.min(self.flash.blocks.len())).filter(free).collect();
-        free.sort_by_key(|&block| Some(block) == newest);
+        // Last the newest anchor, and before it what may hold records of deletions.
+        let held = |block: u32| self.flash.blocks.get(block).entry.used_as == Use::Log;
+        free.sort_by_key(|&block| (Some(block) == newest, held(block)));
         let second = free.pop();
         let mut first = None;
         let mut others = free.into_iter();
@@ -212,22 +214,19 @@ impl<N: Nand> Fs<N> {
         self.checkpoint_now()?;
         let (survey, unreadable) = self.survey()?;
         let judgement = judge(&survey, Witness::Index, unreadable.len() as u64);
-        let counts_only = unreadable.is_empty()
-            && judgement.moves.is_empty()
-            && judgement.lost_names.is_empty()
-            && judgement.dead.is_empty();
-        if !counts_only && !all {
+        let sound = unreadable.is_empty() && judgement.keeps_all(&survey);
+        if !sound && !all {
             return Ok(None);
         }
         self.flash.holding = true;
-        let salvaged = self.settle_all(&survey, &judgement, &unreadable, now_ns)?;
+        let salvaged = self.settle_all((&survey, Witness::Index), &judgement, &unreadable, now_ns)?;
         Ok(Some(Salvaged { unreadable: unreadable.len() as u64, ..salvaged }))
     }
 
     /// Makes what was judged a checkpoint. As in a recovery, what is written counts only with that.
     fn settle_all(
         &mut self,
-        survey: &Survey,
+        survey: (&Survey, Witness),
         judgement: &Judgement,
         unreadable: &[Key],
         now_ns: i64,

@@ -197,6 +197,8 @@ impl Remains {
         let all = self.slots.len();
         self.slots.retain(|(tag, _)| tag.copy || tag.unlogged || !cuts.dropped.contains(&tag.seq));
         (self.dropped, self.unreadable) = ((all - self.slots.len()) as u64, cuts.damaged);
+        // A recovery that was cut may have used numbers that were used again: the last one with a number counts.
+        self.slots.sort_by_key(|(tag, _)| !tag.unlogged);
     }
 
     /// Reads a block's slots, in programming order of the mode it was programmed in.

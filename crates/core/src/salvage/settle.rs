@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use super::judge::{At, Doubt, Judgement, adding_up};
-use super::survey::{Known, Survey, is_dir_mode};
+use super::survey::{Known, Survey, Witness, is_dir_mode};
 use crate::error::{Error, Result};
 use crate::format::inode::{Census, Inode, with_attribute};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
@@ -22,8 +22,6 @@ use crate::index::delta::Change;
 
 /// Where everything goes that is in doubt.
 const LOST_FOUND: &[u8] = b"lost+found";
-/// Directories above each other that a path is told of.
-const DEPTH_MAX: usize = 1 << 12;
 
 type Path = Vec<Vec<u8>>;
 
@@ -42,7 +40,7 @@ impl<N: Nand> Fs<N> {
     /// Settles what was judged; `unreadable` are the keys of what could not be read.
     pub(super) fn settle(
         &mut self,
-        survey: &Survey,
+        (survey, witness): (&Survey, Witness),
         judgement: &Judgement,
         unreadable: &[Key],
         now_ns: i64,
@@ -65,7 +63,7 @@ impl<N: Nand> Fs<N> {
             self.index.set(&mut self.flash, key, Change::Cut(1), seq, false)?;
         }
         self.cut_the_rest(survey, judgement)?;
-        self.count_again(survey, judgement, &mut settled, now_ns)?;
+        self.count_again((survey, witness), judgement, &mut settled, now_ns)?;
         for (path, ino, doubt) in moves {
             let told = self.plant(&path, ino, now_ns)?;
             settled.moved.push((told, doubt));
@@ -78,7 +76,9 @@ impl<N: Nand> Fs<N> {
     fn path_of(&mut self, at: At, parents: &BTreeMap<Ino, At>) -> Result<Path> {
         let mut path = Vec::new();
         let mut next = Some(at);
-        while let Some((dir, offset)) = next.filter(|_| path.len() < DEPTH_MAX) {
+        // Directories that are in each other have no way out.
+        let mut seen = BTreeSet::new();
+        while let Some((dir, offset)) = next.filter(|at| seen.insert(*at)) {
             let place = self.index.get(&mut self.flash, key(dir, KeyKind::Entry, offset))?.ok_or(Error::NotFound)?;
             path.push(self.with_node(place, |_, node| match node.body {
                 Body::Entry { name, .. } => Some(name.to_vec()),
@@ -113,7 +113,7 @@ impl<N: Nand> Fs<N> {
     /// Brings every inode's counts up to what is there; one that is lost gets a stand-in.
     fn count_again(
         &mut self,
-        survey: &Survey,
+        (survey, witness): (&Survey, Witness),
         judgement: &Judgement,
         settled: &mut Settled,
         now_ns: i64,
@@ -131,7 +131,8 @@ impl<N: Nand> Fs<N> {
             self.volume.files += 1;
             let was = known.inode;
             let mut inode = was.unwrap_or_else(|| self.stand_in(ino, known, judgement, survey, now_ns));
-            inode.attributes = self.weed_attributes(ino, known, &inode, settled)?;
+            let proof = was.filter(|_| witness == Witness::Log).map(|inode| inode.attributes);
+            inode.attributes = self.weed_attributes(ino, known, proof, settled)?;
             let (names, parent) = links_of(&links, ino);
             if inode.is_dir() {
                 let stays = judgement.stays.get(&ino).map_or(&[][..], Vec::as_slice);
@@ -168,15 +169,14 @@ impl<N: Nand> Fs<N> {
         Inode { size: known.end_chunk.saturating_mul(self.chunk_bytes()), ..Inode::new(mode, 0, 0, now_ns) }
     }
 
-    /// Takes those of an inode's attributes out that were removed. The sum of the offsets of those that are there.
-    fn weed_attributes(&mut self, ino: Ino, known: &Known, inode: &Inode, settled: &mut Settled) -> Result<u32> {
+    /// Takes those of an inode's attributes out that were removed, as far as the sum of their offsets tells, `proof`. The
+    /// sum of those that are there.
+    fn weed_attributes(&mut self, ino: Ino, known: &Known, proof: Option<u32>, settled: &mut Settled) -> Result<u32> {
         let sum_of = |kept: &mut dyn Iterator<Item = &u64>| kept.fold(0, |sum, &offset| with_attribute(sum, offset));
         let sum = sum_of(&mut known.attributes.iter());
-        if sum == inode.attributes {
-            return Ok(sum);
-        }
+        let Some(proof) = proof.filter(|&proof| proof != sum) else { return Ok(sum) };
         let parts: Vec<u64> = known.attributes.iter().map(|offset| offset >> 33).collect();
-        let surplus = u64::from(sum.wrapping_sub(inode.attributes));
+        let surplus = u64::from(sum.wrapping_sub(proof));
         let gone = adding_up(&parts, surplus, u64::from(u32::MAX >> 1), &|_| true);
         if gone.is_none() {
             settled.attributes += known.attributes.len() as u64;

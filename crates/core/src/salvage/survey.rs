@@ -77,9 +77,9 @@ impl Known {
         self.inode.is_some_and(|inode| inode.nlink > 0)
     }
 
-    /// Whether it is a directory.
+    /// Whether it is a directory: if its inode cannot be read, because it has names.
     pub fn is_dir(&self) -> bool {
-        self.inode.is_some_and(|inode| inode.is_dir())
+        self.inode.map_or(!self.names.is_empty(), |inode| inode.is_dir())
     }
 }
 

@@ -43,6 +43,12 @@ pub fn run(args: &cli::Fsck) -> Result<ExitCode> {
     };
     let verdict = match image::open_to_look(path) {
         Ok(mut fs) => check(&mut fs, path)?,
+        Err(Refused::Volume(error @ Error::NotFlexfs(_))) => {
+            let path = path.display();
+            return Err(anyhow!(
+                "{path}: {error}; if there was a volume on it, `flexfs fsck -y {path}` builds it again of what can be read"
+            ));
+        }
         Err(Refused::Volume(error)) => {
             Verdict { report: found_corrupt(error, path)?, lost: None, chip: String::new(), chip_bytes: 0 }
         }

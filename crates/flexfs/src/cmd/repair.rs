@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use emulator::Chip;
-use flexfs_core::{Doubt, Error, Fs, HOST_CACHE_BYTES, MountOptions, Salvaged};
+use flexfs_core::{Doubt, Ended, Error, Fs, HOST_CACHE_BYTES, MountOptions, Salvaged};
 use rustix::rand::GetRandomFlags;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ pub fn repair(path: &Path, everything: bool) -> Result<Repaired> {
     let options = MountOptions { now_ns: now_ns(), cache_bytes: HOST_CACHE_BYTES, ..MountOptions::default() };
     let told = |error: Error| anyhow!("{}: {}", path.display(), image::explain(&error, path));
     let (fs, repaired) = match Fs::mount(chip, options.clone()) {
-        Ok(fs) => mend(fs, everything, &options)?,
+        Ok(fs) => mend(fs, everything, &options).map_err(told)?,
         Err((chip, Error::Corrupt { .. } | Error::NotFlexfs(_))) if everything => {
             rebuild(chip, &options).map_err(told)?
         }
@@ -50,22 +50,25 @@ pub fn repair(path: &Path, everything: bool) -> Result<Repaired> {
 }
 
 /// Mends a volume that could be mounted.
-fn mend(mut fs: Fs<Chip>, everything: bool, options: &MountOptions) -> Result<(Fs<Chip>, Repaired)> {
-    // What cannot be written cannot be mended; with an index that can be read, it is the chip's end.
-    let ended = fs.info().is_ok_and(|info| info.ended.is_some());
+fn mend(mut fs: Fs<Chip>, everything: bool, options: &MountOptions) -> Result<(Fs<Chip>, Repaired), Error> {
+    let ended = fs.info().ok().and_then(|info| info.ended);
     let sound = matches!(fs.check(), Ok(report) if report.findings.is_empty());
-    if sound {
-        return Ok((fs, Repaired::Mounted));
+    match ended {
+        _ if sound => return Ok((fs, Repaired::Mounted)),
+        Some(Ended::Damaged) if everything => return rebuild(fs.into_chip(), options),
+        // Nothing can be written any more, and what can be read is best left as it is.
+        Some(_) => return Ok((fs, Repaired::Mounted)),
+        None => {}
     }
-    let mended = if ended { Err(Error::ReadOnly) } else { fs.mend(everything, now_ns()) };
-    match mended {
+    match fs.mend(everything, now_ns()) {
         Ok(None) => Ok((fs, Repaired::Mounted)),
-        Ok(Some(done)) if done.moved.is_empty() && done.lost.is_empty() && done.unreadable == 0 => {
-            Ok((fs, Repaired::Counts))
-        }
+        Ok(Some(done)) if done == (Salvaged { files: done.files, ..Salvaged::default() }) => Ok((fs, Repaired::Counts)),
         Ok(Some(done)) => Ok((fs, Repaired::Mended(done))),
-        Err(_) if everything => Ok(rebuild(fs.into_chip(), options)?),
-        Err(_) => Ok((fs, Repaired::Mounted)),
+        // The index cannot be read whole.
+        Err(Error::Corrupt { .. }) if everything => rebuild(fs.into_chip(), options),
+        Err(Error::Corrupt { .. }) => Ok((fs, Repaired::Mounted)),
+        // What was begun does not count: it was not unmounted.
+        Err(error) => Err(error),
     }
 }
 
