@@ -66,7 +66,7 @@ impl Known {
             return self.unreadable;
         }
         let Some(inode) = self.inode.filter(|inode| !inode.is_dir()) else { return 0 };
-        // What reserved space may have been erased: then it is no more, and nothing is lost by that.
+        // The record of reserved space may have been erased: then it is not reserved any more, and nothing is lost by that.
         let (expected, there) = (inode.chunks.saturating_sub(inode.reserved.into()), self.chunks - self.reserved);
         let least = expected.saturating_sub(self.unseen.chunks);
         if there < least { least - there } else { there.saturating_sub(expected) }
