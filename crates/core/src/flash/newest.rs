@@ -133,6 +133,8 @@ fn newest_in<N: Nand>(
     }
     for unit in (0..=written).rev() {
         match read_page(nand, shape, block, unit)? {
+            // One that others stood behind may have been hit by an erase that was cut, and read well only once more.
+            Page::Anchor(_) if unit < written && !matches!(read_page(nand, shape, block, unit)?, Page::Anchor(_)) => {}
             Page::Anchor(anchor) => {
                 return Ok(Ok(Some(Found { anchor: *anchor, block, unit, end: written + 1 })));
             }

@@ -62,11 +62,11 @@ pub struct Replay {
     /// What stands on the volume: tree, full or worn
     #[arg(long, default_value = "tree", value_parser = Offered { names: || Ground::ALL.map(Ground::name).to_vec(), read: Ground::named })]
     pub ground: Ground,
-    /// These operations, apart by semicolons
+    /// These operations, apart by semicolons; with --format, they come before it
     #[arg(long, value_parser = Op::list, requires = "chip", conflicts_with_all = ["mix", "exhaustive"])]
     pub ops: Option<Ops>,
     /// Of --ops, so many at the start that are not cut
-    #[arg(long, default_value_t = 0, requires = "ops")]
+    #[arg(long, default_value_t = 0, requires = "ops", conflicts_with = "format")]
     pub quiet: usize,
     /// The random operations of this seed
     #[arg(long, value_name = "SEED", requires_all = ["chip", "keep"], conflicts_with = "exhaustive")]
@@ -78,7 +78,7 @@ pub struct Replay {
     #[arg(long, requires = "mix")]
     pub failing: bool,
     /// Format the chip, as `mkfs --force` does: the one with the volume, or one from the factory
-    #[arg(long, value_name = "CHIP", requires = "chip", conflicts_with_all = ["ops", "mix", "exhaustive"])]
+    #[arg(long, value_name = "CHIP", requires = "chip", conflicts_with_all = ["mix", "exhaustive"])]
     pub format: Option<Formatted>,
     /// Only this cut (OPERATION:TEAR, or after:STEP); the next one is in the recovery from it
     #[arg(long = "cut", value_name = "CUT")]

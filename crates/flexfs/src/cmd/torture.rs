@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use lab::torture::{self, Base, Campaign, Case, Cuts, MediaReport, Progress, Report, Script, Setup, Violation};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub fn run(args: &cli::Torture) -> Result<ExitCode> {
         output::say(&if args.json { media_json(&report, args.seed, seconds) } else { media_text(&report, seconds) })?;
         return Ok(status(report.violations.len()));
     }
-    let report = match one_case(args) {
+    let report = match one_case(args)? {
         Some(case) => replay(&case, args),
         None => campaign(args),
     };
@@ -36,15 +36,17 @@ fn status(violations: usize) -> ExitCode {
 }
 
 /// The case that is to be run by itself.
-fn one_case(args: &cli::Torture) -> Option<Case> {
+fn one_case(args: &cli::Torture) -> Result<Option<Case>> {
     let replay = &args.replay;
     let script = match (&replay.ops, replay.mix, &replay.keep, replay.format) {
+        (Some(_), .., Some(cli::Formatted::New)) => bail!("torture: there is no volume on a new chip to run --ops on"),
+        (.., Some(cli::Formatted::New)) => Script::Format { used: None },
+        (ops, .., Some(cli::Formatted::Used)) => Script::Format { used: Some(ops.clone().unwrap_or_default()) },
         (Some(ops), ..) => Script::Ops { ops: ops.clone(), quiet: replay.quiet },
         (_, Some(seed), Some(keep), _) => Script::Mix { seed, keep: keep.clone(), failing: replay.failing },
-        (.., Some(chip)) => Script::Format { new: chip == cli::Formatted::New },
-        _ => return None,
+        _ => return Ok(None),
     };
-    Some(Case::alone(args.chip?, replay.ground, script))
+    Ok(args.chip.map(|chip| Case::alone(chip, replay.ground, script)))
 }
 
 fn replay(case: &Case, args: &cli::Torture) -> Result<Report, String> {

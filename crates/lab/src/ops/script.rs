@@ -46,10 +46,11 @@ pub enum Verb {
     Chmod,
     Setxattr,
     Removexattr,
+    Open,
 }
 
 /// Every verb, its word, how many paths it takes and how many numbers.
-const VERBS: [(Verb, &str, usize, usize); 18] = [
+const VERBS: [(Verb, &str, usize, usize); 19] = [
     (Verb::Create, "create", 1, 0),
     (Verb::Mkdir, "mkdir", 1, 0),
     (Verb::Symlink, "symlink", 1, 0),
@@ -68,6 +69,7 @@ const VERBS: [(Verb, &str, usize, usize); 18] = [
     (Verb::Chmod, "chmod", 1, 1),
     (Verb::Setxattr, "setxattr", 1, 1),
     (Verb::Removexattr, "removexattr", 1, 0),
+    (Verb::Open, "open", 1, 0),
 ];
 
 /// The attribute that operations on attributes set and remove.
@@ -206,6 +208,7 @@ fn call(verb: Verb, paths: &[String], numbers: &[u64], model: &ModelFs, seed: u6
             Some(Call::Setxattr { ino, name: ATTRIBUTE.into(), value, create: false, replace: false })
         }
         Verb::Removexattr => Some(Call::Removexattr { ino: find(model, first)?, name: ATTRIBUTE.into() }),
+        Verb::Open => Some(Call::Open { ino: find(model, first)? }),
     }
 }
 

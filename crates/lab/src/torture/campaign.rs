@@ -13,6 +13,7 @@ use super::panic::caught;
 use super::parallel::parallel;
 use super::setup::Base;
 use super::shrink::shrink;
+use crate::ops::Op;
 
 /// Kinds of violations that are shrunk and told one by one.
 const TOLD_MAX: usize = 10;
@@ -100,11 +101,12 @@ impl Case {
         let mut command = format!("flexfs torture --chip {} --ground {}", self.setup.name, self.ground.name());
         let told = match &self.script {
             Script::Ops { ops, quiet } => {
-                let ops: Vec<String> = ops.iter().map(ToString::to_string).collect();
                 let quiet = if *quiet > 0 { format!(" --quiet {quiet}") } else { String::new() };
-                format!(" --ops '{}'{quiet}", ops.join("; "))
+                format!(" --ops '{}'{quiet}", in_words(ops))
             }
-            Script::Format { new } => format!(" --format {}", if *new { "new" } else { "used" }),
+            Script::Format { used: None } => " --format new".to_owned(),
+            Script::Format { used: Some(ops) } if ops.is_empty() => " --format used".to_owned(),
+            Script::Format { used: Some(ops) } => format!(" --format used --ops '{}'", in_words(ops)),
             Script::Mix { seed, keep, failing } => {
                 let failing = if *failing { " --failing" } else { "" };
                 format!(" --mix {seed} --keep {}{failing}", ranges(keep))
@@ -117,6 +119,11 @@ impl Case {
         }
         command
     }
+}
+
+/// Operations as they are typed.
+fn in_words(ops: &[Op]) -> String {
+    ops.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Ascending numbers in short: `1-3,7`.

@@ -18,8 +18,8 @@ pub enum Script {
     Ops { ops: Vec<Op>, quiet: usize },
     /// Random operations: those of these numbers in the sequence of a seed.
     Mix { seed: u64, keep: Vec<usize>, failing: bool },
-    /// The chip is formatted: the one with the volume, or a new one.
-    Format { new: bool },
+    /// The chip is formatted: the one with the volume, after these operations, or a new one.
+    Format { used: Option<Vec<Op>> },
 }
 
 /// A script on a volume, and how thoroughly it is cut.
@@ -107,16 +107,31 @@ impl Case {
 
     /// Runs it on its base.
     pub fn run(&self, base: &Base, only: Cuts<'_>) -> Findings {
-        if let Script::Format { new } = self.script {
-            return mkfs::run(base, new, self.depth, only);
+        if let Script::Format { used } = &self.script {
+            let used = used.as_ref().map(|ops| self.lived_in(base, ops));
+            return mkfs::run(base, used, self.len(), self.depth, only);
         }
         let mut drive = Drive { case: self, base, only, start: base.chip.operations(), findings: Findings::default() };
         drive.findings.cases = 1;
         let (mut step, mut during) = (0, "mount".to_owned());
-        if let Err(error) = caught(|| drive.run(&mut step, &mut during)) {
+        if let Err(error) = caught(|| drive.run(&mut step, &mut during).map(drop)) {
             drive.findings.violations.push(Violation { cuts: Vec::new(), step, during, error });
         }
         drive.findings
+    }
+
+    /// The volume of its base after these operations.
+    fn lived_in(&self, base: &Base, ops: &[Op]) -> Result<Base, String> {
+        let script = Script::Ops { ops: ops.to_vec(), quiet: ops.len() };
+        let case = Case { script, ..self.clone() };
+        let (start, findings) = (base.chip.operations(), Findings::default());
+        let mut drive = Drive { case: &case, base, only: Cuts::Planned, start, findings };
+        let (mut step, mut during) = (0, "mount".to_owned());
+        let twin = drive.run(&mut step, &mut during).map_err(|error| format!("step {step}, {during}: {error}"))?;
+        let now_ns = twin.now_ns;
+        let (tap, mut history) = twin.unmount()?;
+        history.forget_handles();
+        Ok(Base { rig: base.rig.clone(), chip: tap.into_chip(), history, now_ns, shape: base.shape })
     }
 
     /// How many steps it has that may be left out.
@@ -124,7 +139,7 @@ impl Case {
         match &self.script {
             Script::Ops { ops, .. } => ops.len(),
             Script::Mix { keep, .. } => keep.len(),
-            Script::Format { .. } => 0,
+            Script::Format { used } => used.as_ref().map_or(0, Vec::len),
         }
     }
 
@@ -148,7 +163,7 @@ impl Case {
 }
 
 impl Drive<'_> {
-    fn run(&mut self, at: &mut usize, during: &mut String) -> Result<(), String> {
+    fn run(&mut self, at: &mut usize, during: &mut String) -> Result<Twin<Tap>, String> {
         let base = self.base;
         let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone()).with_fuse();
         let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns)?;
@@ -196,7 +211,7 @@ impl Drive<'_> {
         self.findings.collected = counters.programs.cause(nand::Cause::Gc);
         self.findings.levelled = counters.programs.cause(nand::Cause::WearLevel);
         self.findings.failures = counters.program_failures + counters.erase_failures;
-        Ok(())
+        Ok(twin)
     }
 
     /// Takes a step and judges every cut in it and after it.

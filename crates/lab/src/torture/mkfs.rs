@@ -25,20 +25,32 @@ struct Formatting<'a> {
     /// The volumes that may be found.
     old: Option<History>,
     new: History,
+    now_ns: i64,
+    /// The number of this step in its script.
+    step: usize,
     findings: Findings,
 }
 
-/// Formats the chip of a base, or a new one of its kind, and judges every cut in that.
-pub(super) fn run(base: &Base, new: bool, depth: Depth, only: Cuts<'_>) -> Findings {
+/// Formats the chip that `used` has come to, or a new one of the kind of `base`, and judges every cut in that.
+pub(super) fn run(
+    base: &Base,
+    used: Option<Result<Base, String>>,
+    step: usize,
+    depth: Depth,
+    only: Cuts<'_>,
+) -> Findings {
     let findings = Findings { cases: 1, ..Findings::default() };
     let begin = || {
         let chip = base.rig.chip(SEED)?;
         let empty = base.rig.format(chip.snapshot(), SEED)?.history;
-        Ok(if new { (chip, None, empty) } else { (base.chip.snapshot(), Some(base.history.clone()), empty) })
+        Ok(match used.transpose()? {
+            Some(used) => (used.chip, Some(used.history), empty, used.now_ns),
+            None => (chip, None, empty, base.now_ns),
+        })
     };
     match caught(begin) {
-        Ok((chip, old, new)) => {
-            let mut formatting = Formatting { base, depth, only, old, new, findings };
+        Ok((chip, old, new, now_ns)) => {
+            let mut formatting = Formatting { base, depth, only, old, new, now_ns, step, findings };
             formatting.cut(chip, &[]);
             formatting.findings
         }
@@ -97,7 +109,7 @@ impl Formatting<'_> {
     }
 
     fn tell(&mut self, cuts: &[Cut], error: String) {
-        let violation = Violation { cuts: cuts.to_vec(), step: 0, during: "format".into(), error };
+        let violation = Violation { cuts: cuts.to_vec(), step: self.step, during: "format".into(), error };
         self.findings.violations.push(violation);
     }
 
@@ -113,7 +125,7 @@ impl Formatting<'_> {
     /// Formatting was cut: there is no volume, or one of the two, in order, that can be written to.
     fn must_be_whole(&self, chip: Chip) -> Result<(), String> {
         let tap = Tap::new(chip, self.base.rig.faults.clone()).with_fuse();
-        let now_ns = self.base.now_ns;
+        let now_ns = self.now_ns;
         let mut fs = match Fs::mount(tap, MountOptions { now_ns, ..self.base.rig.options.clone() }) {
             Ok(fs) => fs,
             Err((_, Error::NotFlexfs(_))) => return Ok(()),

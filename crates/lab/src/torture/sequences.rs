@@ -59,6 +59,8 @@ const SLICE_SEQUENCES: usize = 16;
 const SLICE_MIXES: u64 = 3;
 /// Random histories of each setup where everything is run.
 const ALL_MIXES: u64 = 30;
+/// Times a volume is mounted at most before its chip is formatted.
+const FORMAT_MOUNTS: usize = 6;
 /// Operations of a random history.
 const MIX_STEPS: usize = 60;
 
@@ -68,7 +70,7 @@ pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<V
     let named = |case: &Case| setups.iter().any(|setup| setup.name == case.setup.name);
     let mut cases: Vec<Case> = processes()?.into_iter().map(|(_, case)| case).filter(named).collect();
     for &setup in setups {
-        cases.extend(formats(setup));
+        cases.extend(formats(setup)?);
         cases.extend(mixes(setup, seed..seed + mixed, MIX_STEPS));
     }
     let mut all = Vec::new();
@@ -111,10 +113,16 @@ pub fn mixes(setup: &'static Setup, seeds: std::ops::Range<u64>, steps: usize) -
     seeds.map(|seed| Case { setup, ground: Ground::Full, script: mix(seed), depth: MIX_DEPTH }).collect()
 }
 
-/// Formatting of a used chip and of a new one.
-pub fn formats(setup: &'static Setup) -> [Case; 2] {
-    let case = |new| Case { setup, ground: Ground::Tree, script: Script::Format { new }, depth: SEQUENCE_DEPTH };
-    [false, true].map(case)
+/// Formatting of a new chip, of a used one, and of one that is nearly full and was mounted several times: where in its
+/// block the newest anchor stands matters, and what the ones before it would lead to.
+pub fn formats(setup: &'static Setup) -> Result<Vec<Case>, String> {
+    let case = |ground, used| Case { setup, ground, script: Script::Format { used }, depth: SEQUENCE_DEPTH };
+    let mut cases = vec![case(Ground::Tree, None), case(Ground::Tree, Some(Vec::new()))];
+    for mounts in 0..=FORMAT_MOUNTS {
+        let ops = Op::list(&"write fill1 0 90000; sync; unmount; ".repeat(mounts))?;
+        cases.push(case(Ground::Full, Some(ops)));
+    }
+    Ok(cases)
 }
 
 /// Each internal process by itself, by name.
@@ -129,9 +137,12 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
             2 + n % 4
         )
     };
+    let removal = "open foo; open A/bar; open B; unlink foo; sync; create new; write new 0 9000; rename new A/bar; rmdir B; \
+                   sync; background 60; mkdir C; sync; unmount";
     let changing = "background 99; ".to_owned() + &(0..8).map(emptied).collect::<String>() + "unmount";
     let list = [
         ("unmount", "slc", Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
+        ("removal of what is open", "slc", Ground::Tree, removal.to_owned(), 3),
         ("checkpoint", "slc", Ground::Tree, create(300) + "sync; background 60; sync", 150),
         ("migration", "slc", Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
         ("collection", "native", Ground::Full, overwrite(40) + "sync; background 200; sync", 0),

@@ -49,7 +49,8 @@ fn without(case: &Case, at: usize, count: usize) -> Case {
             ops.drain(range);
         }
         Script::Mix { keep, .. } => drop(keep.drain(range)),
-        Script::Format { .. } => {}
+        Script::Format { used: Some(ops) } => drop(ops.drain(range)),
+        Script::Format { used: None } => {}
     }
     smaller
 }
