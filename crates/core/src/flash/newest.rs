@@ -145,6 +145,17 @@ fn newest_in<N: Nand>(
     Ok(Ok(None))
 }
 
+/// Whether a mount could come across an anchor in a block.
+pub fn holds_anchor<N: Nand>(nand: &mut N, shape: &Shape, block: u32) -> Result<bool> {
+    let units = if block < ANCHOR_BLOCKS { shape.slc.units } else { 0 };
+    for unit in 0..units {
+        if matches!(read_page(nand, shape, block, unit)?, Page::Anchor(_) | Page::Newer(_)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// A page that may hold an anchor.
 pub(super) fn read_page<N: Nand>(nand: &mut N, shape: &Shape, block: u32, unit: u32) -> Result<Page> {
     let Some(&page) = nand.layout(CellMode::Slc).unit_pages(unit).first() else { return Ok(Page::Other) };

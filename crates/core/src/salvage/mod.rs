@@ -12,6 +12,7 @@ mod seed;
 mod settle;
 mod survey;
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use nand::Nand;
@@ -120,6 +121,8 @@ impl<N: Nand> Fs<N> {
         set_log_position(&mut self.flash, last_seq + SEQ_GAP);
         self.take_anchor_blocks(anchor.as_ref().map(|&(_, block)| block))?;
         let salvaged = self.settle_all((&survey, Witness::Log), &judgement, &unreadable, self.options.now_ns)?;
+        // The anchors of before, which a mount might come across first, are not needed any more.
+        self.flash.complete_pair()?;
         let (unfinished, renamed) = (remains.dropped, anchor.is_none());
         Ok(Salvaged { unreadable: all_unreadable, unfinished, renamed, ..salvaged })
     }
@@ -169,7 +172,7 @@ impl<N: Nand> Fs<N> {
         self.flash.blocks.recount();
     }
 
-    /// Makes two blocks the pair for anchors. The one with the newest anchor is erased last, when another counts.
+    /// Makes two blocks the pair for anchors. The one with the newest anchor is left for when another counts.
     fn take_anchor_blocks(&mut self, newest: Option<u32>) -> Result<()> {
         let free = |block: &u32| {
             let entry = self.flash.blocks.get(*block).entry;
@@ -178,23 +181,18 @@ impl<N: Nand> Fs<N> {
         let mut free: Vec<u32> = (0..ANCHOR_BLOCKS.min(self.flash.blocks.len())).filter(free).collect();
         // Last the newest anchor, and before it what may hold records of deletions.
         let held = |block: u32| self.flash.blocks.get(block).entry.used_as == Use::Log;
-        free.sort_by_key(|&block| (Some(block) == newest, held(block)));
+        let held: BTreeSet<u32> = free.iter().copied().filter(|&block| held(block)).collect();
+        free.sort_by_key(|block| (Some(*block) == newest, held.contains(block)));
         let second = free.pop();
         let mut first = None;
-        let mut others = free.into_iter();
-        for block in others.by_ref() {
-            if self.flash.erase(block, nand::Cause::Metadata)? {
-                first = Some(block);
-                break;
+        for block in free {
+            // What looks like an anchor anywhere must not be found instead of the new one.
+            let wanted = first.is_none() || !held.contains(&block);
+            if wanted && self.flash.erase(block, nand::Cause::Metadata)? {
+                first = first.or(Some(block));
             }
         }
         let (Some(first), Some(second)) = (first, second) else { return Err(Error::NoSpace) };
-        if newest.is_none() {
-            // What looks like an anchor there must not be found instead of the new one.
-            for block in others.chain([second]) {
-                self.flash.erase(block, nand::Cause::Metadata)?;
-            }
-        }
         self.flash.anchors.pair = [first, second];
         self.flash.anchors.own = true;
         for block in [first, second] {

@@ -12,7 +12,7 @@ use nand::{Cause, CellMode, Layout, Nand};
 use super::cuts::{History, Hole};
 use super::seed::Unseed;
 use crate::error::{Error, Result};
-use crate::flash::Flash;
+use crate::flash::{Flash, newest};
 use crate::format::key::{Key, KeyKind, key};
 use crate::format::node::{self, Order};
 use crate::format::place::Slot;
@@ -114,7 +114,8 @@ impl Remains {
         let summary = looked.split_off(content.min(looked.len()));
         let sealed = !summary.is_empty() && summary.iter().all(is_summary);
         let holds = |looked: &Looked| matches!(looked, Looked::Holds(tag) if is_content(tag));
-        if !looked.iter().any(holds) {
+        // A block of anchors holds nothing else; what else it seems to hold must not keep it from being erased.
+        if !looked.iter().any(holds) || newest::holds_anchor(&mut flash.nand, &flash.shape, block)? {
             return Ok(());
         }
         if sealed {
