@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rustix::io::Errno;
 
 use crate::model::{Id, State, Step};
-use crate::op::{Kind, NAMES, Op, Outcome};
+use crate::op::{Kind, NAMES, Op, OpenFlags, Outcome};
 
 /// A call that was made.
 #[derive(Clone)]
@@ -53,8 +53,9 @@ pub struct Burst<'a> {
     pub threads: usize,
     /// The tree it left, if that is to count.
     pub after: Option<&'a str>,
-    /// Whether a `stat` may tell of a size that the server has already set and the kernel has not: without its
-    /// writeback cache it asks the server for sizes, while it reads by its own.
+    /// Whether a `stat` may tell of a size that the server has already set and the kernel has not, and a read may find
+    /// zeros behind the end that the server has set and the kernel has not: without its writeback cache it asks the
+    /// server for sizes, while it reads by its own.
     pub early_sizes: bool,
 }
 
@@ -179,9 +180,10 @@ impl Search<'_> {
     }
 
     /// A call that the kernel answered by what it took to be so: that a file has no names, so that it does not even
-    /// ask; or that it is as large as another call is about to make it.
+    /// ask; or that it is as large as another call is about to make it, or was before it was cut.
     fn mistaken(&self, position: &Position, thread: usize, call: &Call) -> Option<Position> {
         let state = &position.state;
+        let meets = |other: &Call| other.begin_ns <= call.end_ns && call.begin_ns <= other.end_ns;
         let explained = match (&call.op, call.outcome.as_ref()?) {
             (Op::Link(..), Outcome::Error(errno)) => {
                 *errno == Errno::NOENT.raw_os_error() && state.may_be_miscounted(thread)
@@ -198,9 +200,8 @@ impl Search<'_> {
                 Outcome::Error(errno),
             ) => {
                 let removal = |other: &&Call| matches!(other.op, Op::Unlink(_) | Op::Rmdir(_));
-                let meets = |other: &&Call| other.begin_ns <= call.end_ns && call.begin_ns <= other.end_ns;
                 *errno == Errno::NOENT.raw_os_error()
-                    && self.threads.iter().flatten().copied().filter(removal).any(|other| meets(&other))
+                    && self.threads.iter().flatten().copied().filter(removal).any(meets)
             }
             (Op::Stat(_) | Op::Size, Outcome::Size(size)) => {
                 self.early_sizes
@@ -208,6 +209,11 @@ impl Search<'_> {
                         let sizing = self.call(position, other).filter(|sizing| sizing.begin_ns <= call.end_ns);
                         sizing.is_some_and(|sizing| state.would_size(other, &sizing.op, thread) == Some(*size))
                     })
+            }
+            (Op::Read(_), Outcome::Value(0)) => {
+                let cuts =
+                    |other: &&Call| matches!(other.op, Op::Resize(_) | Op::Open(_, OpenFlags { truncate: true, .. }));
+                self.early_sizes && self.threads.iter().flatten().copied().filter(cuts).any(meets)
             }
             _ => false,
         };
