@@ -44,11 +44,11 @@ fn formatting_is_cut_on_a_used_chip_and_on_a_new_one() {
 fn histories_on_a_failing_medium_are_run_by_seed() {
     let report = json(&["--media", "12", "--seed", "40"]);
     let number = |name: &str| report[name].as_u64().unwrap();
-    assert_eq!((number("seed"), number("runs"), number("violations")), (40, 12, 0), "{report}");
+    assert_eq!((number("seed"), number("sequences"), number("violations")), (40, 12, 0), "{report}");
     assert!(number("calls") > 12 * 50 && number("failures") > 0 && number("corrected_bits") > 0, "{report}");
     assert_eq!(report["found"], serde_json::json!([]));
     let again = json(&["--media", "12", "--seed", "40", "--threads", "1"]);
-    let counts = ["calls", "power_cuts", "failures", "corrected_bits", "refused_reads"];
+    let counts = ["calls", "cuts", "failures", "corrected_bits", "refused_reads"];
     assert!(counts.iter().all(|&name| report[name] == again[name]), "{report} {again}");
     assert!(run(&mut flexfs(["torture", "--media", "1"])).contains("violations"));
 }

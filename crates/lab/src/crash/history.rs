@@ -81,11 +81,11 @@ impl History {
     /// Finds the prefix that a recovered volume shows (the longest, where several look alike), makes it the live and
     /// durable state and returns its length; `None` where it shows none.
     pub fn settle(&mut self, observed: &ModelFs) -> Option<usize> {
-        let digests = self.digests(observed);
-        let length = digests.iter().rposition(|&digest| digest == observed.digest())?;
-        let mut state = self.prefix(length, observed);
+        let (digests, found) = (self.digests(observed), observed.digest());
+        let alike = (0..digests.len()).rev().filter(|&length| digests.get(length) == Some(&found));
+        let mut states = alike.map(|length| (length, self.prefix(length, observed)));
+        let (length, mut state) = states.find(|(_, state)| state.time_differences(observed).is_empty())?;
         state.forget_handles();
-        state.adopt_times(observed);
         self.pending.clear();
         self.live = state.clone();
         self.durable = state;
@@ -113,7 +113,9 @@ impl History {
     pub fn explain(&self, observed: &ModelFs) -> String {
         let mut best: Option<(usize, Vec<String>)> = None;
         for length in 0..=self.pending.len() {
-            let lines = observed.differences(&self.prefix(length, observed));
+            let state = self.prefix(length, observed);
+            let mut lines = observed.differences(&state);
+            lines.extend(observed.time_differences(&state));
             if best.as_ref().is_none_or(|(_, least)| lines.len() <= least.len()) {
                 best = Some((length, lines));
             }
@@ -221,7 +223,8 @@ mod tests {
         history.apply(&Call::Unlink { parent: ROOT_INO, name: "a".into() }, 0, 2).unwrap();
         history.apply(&write(2, 0, 10), 0, 3).unwrap();
         history.synced();
-        assert_eq!(history.settle(&ModelFs::new(kind::DIR | 0o755, 0, 0, 0)), Some(0));
+        assert_eq!(history.clone().settle(&ModelFs::new(kind::DIR | 0o755, 0, 0, 0)), None, "an older time");
+        assert_eq!(history.settle(&ModelFs::new(kind::DIR | 0o755, 0, 0, 2)), Some(0));
         assert!(history.live().node(2).is_none());
     }
 }

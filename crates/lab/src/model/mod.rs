@@ -130,15 +130,6 @@ impl ModelFs {
         self.nodes.values_mut().for_each(|node| node.open = 0);
     }
 
-    /// Takes over the times of another model of the same tree (after a cut they are not part of the contract).
-    pub fn adopt_times(&mut self, from: &ModelFs) {
-        for (ino, node) in &mut self.nodes {
-            if let Some(other) = from.nodes.get(ino) {
-                node.mtime_ns = other.mtime_ns;
-            }
-        }
-    }
-
     /// Inodes whose modification time differs from that in `other`.
     pub fn time_differences(&self, other: &ModelFs) -> Vec<String> {
         let differing = self.nodes.iter().filter_map(|(ino, node)| {

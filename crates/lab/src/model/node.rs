@@ -1,5 +1,5 @@
 //! An inode of the model, and its digest. Invariant: the digest covers every attribute that must survive a crash
-//! (not times, not open handles), each under its own kind, so that two nodes agree iff their digests do.
+//! (not times, which are compared by themselves, and not open handles), each under its own kind, so that two nodes agree iff their digests do.
 
 use std::collections::BTreeMap;
 

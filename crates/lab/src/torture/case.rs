@@ -4,7 +4,7 @@
 //! those is judged.
 
 use super::cut::{Cut, Cuts};
-use super::judge::{Depth, Suspect, Violation, judge};
+use super::judge::{Depth, Suspect, Violation, failed, judge};
 use super::mkfs;
 use super::panic::caught;
 use super::setup::{Base, Ground, Setup};
@@ -43,6 +43,10 @@ pub struct Findings {
     /// Those of a second and a third cut, in recoveries.
     pub double_cuts: usize,
     pub triple_cuts: usize,
+    /// Cuts, of whatever depth, in which a page that shares a word line was lost too.
+    pub paired_cuts: usize,
+    /// Chips that could only be read after a recovery in which more blocks failed than it can make up for.
+    pub given_up: usize,
     /// Programs and erases of the longest recovery.
     pub longest_recovery: u64,
     /// Programs for migration, collection and levelling in what was cut, and programs and erases that failed.
@@ -50,8 +54,11 @@ pub struct Findings {
     pub collected: u64,
     pub levelled: u64,
     pub failures: u64,
-    /// Operations that the volume and the model refused.
+    /// Checkpoints written in what was cut.
+    pub checkpoints: u64,
+    /// Operations that the volume and the model refused, and those for which there was no space.
     pub refused: usize,
+    pub no_space: usize,
     pub violations: Vec<Violation>,
 }
 
@@ -62,6 +69,7 @@ impl Findings {
             2 => self.double_cuts += 1,
             _ => self.triple_cuts += 1,
         }
+        self.paired_cuts += usize::from(matches!(cuts.last(), Some(Cut::In(_, tear)) if tear.pairs));
     }
 
     /// Those of a case whose volume could not be made.
@@ -83,7 +91,11 @@ impl Findings {
         self.collected += other.collected;
         self.levelled += other.levelled;
         self.failures += other.failures;
+        self.paired_cuts += other.paired_cuts;
+        self.given_up += other.given_up;
+        self.checkpoints += other.checkpoints;
         self.refused += other.refused;
+        self.no_space += other.no_space;
     }
 }
 
@@ -225,6 +237,7 @@ impl Drive<'_> {
         };
         twin.fs.chip_mut().record(record);
         let before = twin.history.clone();
+        let checkpoints = checkpoints(&mut twin)?;
         let (mut twin, allowed) = self.step(twin, step, before)?;
         let tap = twin.fs.chip_mut();
         tap.record(Record::Nothing);
@@ -232,6 +245,7 @@ impl Drive<'_> {
         if !is_cut {
             return Ok(twin);
         }
+        self.findings.checkpoints += self::checkpoints(&mut twin)?.saturating_sub(checkpoints);
         let mut points: Vec<u64> = torn.iter().map(|torn| torn.operation).collect();
         points.dedup();
         if points.len() as u64 != done {
@@ -257,8 +271,9 @@ impl Drive<'_> {
 
     fn judge(&mut self, suspect: Suspect<'_>) {
         let cut = Cut::of(&suspect.torn, self.start, suspect.step);
+        let failures = failed(&suspect.torn.chip);
         if !self.is_shown() && self.only.wants(0, cut) {
-            judge(self.base, self.case.depth, self.only, suspect, &[cut], &mut self.findings);
+            judge(self.base, self.case.depth, self.only, suspect, (&[cut], failures), &mut self.findings);
         }
     }
 
@@ -272,7 +287,8 @@ impl Drive<'_> {
                     // A sync inside the call would have emptied the list; calls that mutate never sync.
                     Outcome::Done if call.mutates() => before.adopt_pending(&twin.history.pending()[pieces..]),
                     Outcome::Refused => self.findings.refused += 1,
-                    Outcome::Done | Outcome::NoSpace => {}
+                    Outcome::NoSpace => self.findings.no_space += 1,
+                    Outcome::Done => {}
                 }
             }
             Step::Background(steps) => {
@@ -288,6 +304,11 @@ impl Drive<'_> {
         }
         Ok((twin, before))
     }
+}
+
+/// Checkpoints of a volume so far.
+fn checkpoints(twin: &mut Twin<Tap>) -> Result<u64, String> {
+    twin.fs.info().map(|info| info.checkpoints).map_err(|error| format!("info: {error}"))
 }
 
 /// Makes an operation of the chip fail.

@@ -5,14 +5,15 @@
 
 use std::fmt;
 
-use flexfs_core::{NewNode, ROOT_INO, kind};
+use emulator::Chip;
+use flexfs_core::{Ended, NewNode, ROOT_INO, kind};
 
 use super::case::Findings;
 use super::cut::{Cut, Cuts};
 use super::panic::caught;
 use super::setup::Base;
 use crate::content::{Fill, Texture};
-use crate::crash::{History, Outcome, Record, Tap, Torn, Twin};
+use crate::crash::{Emulated, History, Outcome, Record, Tap, Torn, Twin};
 use crate::model::Body;
 use crate::ops::{Call, Name};
 
@@ -63,13 +64,23 @@ pub(super) struct Suspect<'a> {
     pub during: &'a str,
 }
 
-/// Judges a torn chip, and chips torn while it recovers; `cuts` are those that led to it.
+/// Blocks that fail in a recovery, or in one that is cut and those after it, so that it can make up for them.
+const FAILURES_BORNE: u64 = 1;
+
+/// Programs and erases that failed on a chip so far.
+pub(super) fn failed(chip: &Chip) -> u64 {
+    let counters = chip.counters();
+    counters.program_failures + counters.erase_failures
+}
+
+/// Judges a torn chip, and chips torn while it recovers; `cuts` are those that led to it, before the first of which
+/// `failures` programs and erases had failed.
 pub(super) fn judge(
     base: &Base,
     depth: Depth,
     only: Cuts<'_>,
     suspect: Suspect<'_>,
-    cuts: &[Cut],
+    (cuts, failures): (&[Cut], u64),
     findings: &mut Findings,
 ) {
     findings.count(cuts);
@@ -83,8 +94,13 @@ pub(super) fn judge(
             _ if picks == 0 => Record::Nothing,
             _ => Record::Every(1),
         };
-        recover(base, torn, history, now_ns, record, &mut again)
-            .and_then(|twin| if cuts.len() == 1 { prove_writable(twin, base) } else { Ok(()) })
+        let mut twin = recover(base, torn, history, now_ns, record, &mut again)?;
+        let ended = twin.fs.info().map_err(|error| format!("info: {error}"))?.ended;
+        if ended == Some(Ended::NoBlocks) && failed(twin.fs.chip().emulated()) > failures + FAILURES_BORNE {
+            findings.given_up += 1;
+            return Ok(());
+        }
+        if cuts.len() == 1 { prove_writable(twin, base) } else { Ok(()) }
     });
     let operations = again.last().map_or(0, |last: &Torn| last.operation + 1 - start);
     findings.longest_recovery = findings.longest_recovery.max(operations);
@@ -98,7 +114,7 @@ pub(super) fn judge(
         let cut = Cut::of(&torn, start, 0);
         if only.wants(cuts.len(), cut) {
             let cuts = [cuts, &[cut]].concat();
-            judge(base, depth, only, Suspect { torn, history, now_ns, step, during }, &cuts, findings);
+            judge(base, depth, only, Suspect { torn, history, now_ns, step, during }, (&cuts, failures), findings);
         }
     }
 }

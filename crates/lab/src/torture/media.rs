@@ -1,5 +1,5 @@
-//! Volumes on a failing medium: programs and erases that fail, bit errors near to what the ECC corrects, years without
-//! power, and, at the end, pages that nothing corrects.
+//! Volumes on a failing medium: programs and erases that fail, bit errors up to a good part of what the ECC corrects,
+//! months that pass, and, at the end, pages that nothing corrects.
 //!
 //! Invariant: as long as the ECC's limits are kept and few blocks fail, nothing is lost; past them, what is read is right
 //! or an error.
@@ -8,7 +8,7 @@ use std::ops::{AddAssign, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use emulator::{Chip, Corruption};
-use flexfs_core::{Error, Fs, MountOptions};
+use flexfs_core::{Ended, Error, Fs, Ino, MountOptions, ROOT_INO};
 
 use super::campaign::Progress;
 use super::panic::caught;
@@ -16,8 +16,8 @@ use super::parallel::parallel;
 use super::setup::Setup;
 use crate::content::mix;
 use crate::crash::{History, Run, Tally};
-use crate::model::Body;
-use crate::ops::Supply;
+use crate::model::{Body, Node};
+use crate::ops::{Call, Name, Supply, call_fs};
 
 /// Steps of a run.
 const STEPS: usize = 120;
@@ -26,12 +26,19 @@ const FAILURES: u64 = 2;
 /// How full volumes get, in percent, and unmounts and power cuts per 1,000 steps, each.
 const CROWDED_PERCENT: u64 = 60;
 const DISRUPTIONS: usize = 20;
-/// Raw bit errors in a codeword that every run has on average at most, in parts of what can be corrected.
+/// Raw bit errors in a codeword that every run has on average at most, in parts of what can be corrected: with many more
+/// some codeword of some run has too many.
 const WORST_SHARE: f64 = 0.3;
 /// Bits of a codeword.
 const CODEWORD_BITS: f64 = 8.0 * 1024.0;
+/// How often much time passes at once in a run, and how much, in days.
+const PAUSES: u64 = 3;
+const PAUSE_DAYS: u64 = 120;
+const DAY_NS: u64 = 86_400_000_000_000;
 /// Pages damaged at the end of a run.
 const DAMAGED: u64 = 6;
+/// Bytes read at a time.
+const LOOK_BYTES: usize = 4096;
 
 /// What came of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +46,9 @@ pub struct MediaRun {
     pub tally: Tally,
     pub failures: u64,
     pub corrected_bits: u64,
-    /// Reads of damaged pages that gave an error.
+    /// Looks at what damaged pages hold that gave an error, and damaged volumes that were not mounted.
     pub refused_reads: u64,
+    pub refused_mounts: u64,
 }
 
 impl AddAssign for MediaRun {
@@ -49,6 +57,7 @@ impl AddAssign for MediaRun {
         self.failures += other.failures;
         self.corrected_bits += other.corrected_bits;
         self.refused_reads += other.refused_reads;
+        self.refused_mounts += other.refused_mounts;
     }
 }
 
@@ -100,8 +109,12 @@ fn run_on(setup: &Setup, seed: u64) -> Result<MediaRun, String> {
     let mut supply = Supply::new(seed);
     let due: Vec<(usize, bool)> =
         (0..2 * FAILURES).map(|n| (supply.below(STEPS as u64) as usize, n % 2 == 0)).collect();
+    let pauses: Vec<usize> = (0..PAUSES).map(|_| supply.below(STEPS as u64) as usize).collect();
     for step in 0..STEPS {
         if let Some(chip) = run.chip_mut() {
+            for _ in pauses.iter().filter(|at| **at == step) {
+                chip.advance_to_ns(chip.now_ns() + PAUSE_DAYS * DAY_NS);
+            }
             for &(_, program) in due.iter().filter(|(at, _)| *at == step) {
                 let soon = supply.below(6);
                 if program { chip.fail_program_at(soon) } else { chip.fail_erase_at(soon) }
@@ -111,14 +124,21 @@ fn run_on(setup: &Setup, seed: u64) -> Result<MediaRun, String> {
     }
     let (tally, chip, history, now_ns) = run.end()?;
     let counters = *chip.counters();
-    let refused_reads = damage(chip, &history, options, now_ns, seed)?;
+    let refused = damage(chip, &history, options, now_ns, seed)?;
     let failures = counters.program_failures + counters.erase_failures;
-    Ok(MediaRun { tally, failures, corrected_bits: counters.corrected_bits, refused_reads })
+    let (refused_reads, refused_mounts) = (refused.unwrap_or(0), u64::from(refused.is_none()));
+    Ok(MediaRun { tally, failures, corrected_bits: counters.corrected_bits, refused_reads, refused_mounts })
 }
 
-/// Damages pages of an unmounted chip, and reads everything: right bytes or an error. Of the pages that say where
-/// everything stands one is damaged at most: of a volume at rest there are two.
-fn damage(mut chip: Chip, history: &History, options: MountOptions, now_ns: i64, seed: u64) -> Result<u64, String> {
+/// Damages pages of an unmounted chip, and looks at everything: it is right or an error. Says how many are, unless the
+/// mount is one. Of the pages that say where everything stands one is damaged at most: of a volume at rest there are two.
+fn damage(
+    mut chip: Chip,
+    history: &History,
+    options: MountOptions,
+    now_ns: i64,
+    seed: u64,
+) -> Result<Option<u64>, String> {
     let options = MountOptions { now_ns, ..options };
     let look = Fs::mount(chip.snapshot(), MountOptions { read_only: true, ..options.clone() });
     let pair = look.map_err(|(_, error)| format!("last look: {error}"))?.anchor().map_or([0; 2], |anchor| anchor.pair);
@@ -137,28 +157,44 @@ fn damage(mut chip: Chip, history: &History, options: MountOptions, now_ns: i64,
     }
     let mut fs = match Fs::mount(chip, options) {
         Ok(fs) => fs,
-        Err((_, Error::Corrupt { .. } | Error::NotFlexfs(_))) => return Ok(1),
+        Err((_, Error::Corrupt { .. } | Error::NotFlexfs(_))) => return Ok(None),
         Err((_, error)) => return Err(format!("mount of a damaged chip: {error}")),
     };
-    let mut refused = 0;
-    for (ino, node) in history.live().nodes() {
-        let Body::File(expected) = &node.body else { continue };
-        let mut at = 0;
-        while at < expected.size() {
-            let mut bytes = [0; 4096];
-            let wanted = bytes.len().min((expected.size() - at) as usize);
-            match fs.read(ino, at, &mut bytes[..wanted]) {
-                Ok(count) if bytes[..count] != expected.read(at, count)[..] || count < wanted => {
-                    return Err(format!("inode {ino} reads wrong at {at}, of a damaged chip"));
-                }
-                Ok(_) => {}
-                Err(Error::Corrupt { .. }) => refused += 1,
-                Err(error) => return Err(format!("inode {ino} at {at}, of a damaged chip: {error}")),
+    let (mut refused, mut model) = (0, history.live().clone());
+    let calls: Vec<Call> = model.nodes().flat_map(|(ino, node)| looks(ino, node)).collect();
+    // Where the root's own inode cannot be read there is a stand-in for it, and the volume says that it is damaged.
+    let stands_in = fs.info().map_err(|error| format!("info: {error}"))?.ended == Some(Ended::Damaged);
+    for call in &calls {
+        match (call_fs(&mut fs, call, now_ns), model.apply(call, 0, now_ns)) {
+            (Ok(found), Ok(expected)) if found == expected => {}
+            (Ok(_), _) if stands_in && matches!(call, Call::Getattr { ino: ROOT_INO }) => refused += 1,
+            (Err(Error::Corrupt { .. }), _) => refused += 1,
+            (found, expected) => {
+                return Err(format!("{call:?}, of a damaged chip: {found:?}, the model says {expected:?}"));
             }
-            at += wanted as u64;
         }
     }
     // Whatever the check finds, it comes to an end.
     let _ = fs.check();
-    Ok(refused)
+    Ok(Some(refused))
+}
+
+/// Calls that together see all of an inode.
+fn looks(ino: Ino, node: &Node) -> Vec<Call> {
+    let mut calls = vec![Call::Getattr { ino }, Call::Listxattr { ino }];
+    calls.extend(node.xattrs.keys().map(|name| Call::Getxattr { ino, name: Name(name.clone()) }));
+    match &node.body {
+        // The last one begins at the end, or past it.
+        Body::File(bytes) => {
+            let offsets = (0..=bytes.size()).step_by(LOOK_BYTES);
+            calls.extend(offsets.map(|offset| Call::Read { ino, offset, len: LOOK_BYTES }));
+        }
+        Body::Dir { entries, .. } => {
+            calls.extend([Call::Readdir { dir: ino }, Call::ParentOf { dir: ino }]);
+            calls.extend(entries.keys().map(|name| Call::Lookup { parent: ino, name: Name(name.clone()) }));
+        }
+        Body::Symlink(_) => calls.push(Call::Readlink { ino }),
+        Body::Special => {}
+    }
+    calls
 }

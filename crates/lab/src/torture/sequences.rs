@@ -47,6 +47,9 @@ const OPERATIONS: [&str; 37] = [
     "chmod foo 384",
 ];
 
+/// More of them, where data is written natively: these are long enough to be, and programs of one endanger others of it.
+const LONG: [&str; 2] = ["write foo 0 60000", "append A/bar 40000"];
+
 /// How sequences and formatting are cut: in every way, and recoveries at some places.
 const SEQUENCE_DEPTH: Depth = Depth { every_tear: true, again: [2, 1] };
 /// How random histories are.
@@ -87,20 +90,27 @@ fn case(setup: &'static Setup, ground: Ground, text: &str, quiet: usize) -> Resu
     Ok(Case { setup, ground, script, depth: SEQUENCE_DEPTH })
 }
 
-/// All sequences of one and two operations on a small tree, with a persistence point (a sync, or an unmount) after each,
-/// or after the last alone.
+/// What sequences on a chip are made of.
+fn operations(setup: &Setup) -> impl Iterator<Item = &'static str> + Clone {
+    let long = if setup.writes_native() { LONG.as_slice() } else { &[] };
+    OPERATIONS.iter().chain(long).copied()
+}
+
+/// All sequences of one and two operations, with a persistence point (a sync, or an unmount) after each, or after the
+/// last alone.
 pub fn sequences(setup: &'static Setup) -> Result<Vec<Case>, String> {
+    let (ground, operations) = (setup.sequences_on, operations(setup));
     let mut cases = Vec::new();
-    for one in OPERATIONS {
+    for one in operations.clone() {
         for text in [format!("{one}; sync"), format!("{one}; unmount")] {
-            cases.push(case(setup, Ground::Tree, &text, 0)?);
+            cases.push(case(setup, ground, &text, 0)?);
         }
     }
-    for one in OPERATIONS {
-        for two in OPERATIONS {
+    for one in operations.clone() {
+        for two in operations.clone() {
             let ends = ["; {two}; sync", "; sync; {two}; sync", "; sync; {two}; unmount"];
             for text in ends.map(|end| one.to_owned() + &end.replace("{two}", two)) {
-                cases.push(case(setup, Ground::Tree, &text, 0)?);
+                cases.push(case(setup, ground, &text, 0)?);
             }
         }
     }
@@ -139,18 +149,21 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
     };
     let removal = "open foo; open A/bar; open B; unlink foo; sync; create new; write new 0 9000; rename new A/bar; rmdir B; \
                    sync; background 60; mkdir C; sync; unmount";
+    let filling = (0..12).map(|n| format!("append fill{n} 400000; ")).collect::<String>();
+    let filling = filling + "create new; sync; write fill1 0 9000; unlink fill2; write fill3 0 9000; sync; unmount";
     let changing = "background 99; ".to_owned() + &(0..8).map(emptied).collect::<String>() + "unmount";
     let list = [
-        ("unmount", "slc", Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
-        ("removal of what is open", "slc", Ground::Tree, removal.to_owned(), 3),
-        ("checkpoint", "slc", Ground::Tree, create(300) + "sync; background 60; sync", 150),
-        ("migration", "slc", Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
-        ("collection", "native", Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
-        ("changes while blocks are emptied", "slc", Ground::Tree, changing, 1),
-        ("levelling", "slc", Ground::Worn, "write foo 0 4096; sync; background 60; sync".to_owned(), 2),
+        ("unmount", &["slc", "native", "tlc"][..], Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
+        ("removal of what is open", &["slc", "native"], Ground::Tree, removal.to_owned(), 3),
+        ("checkpoint", &["slc", "native"], Ground::Tree, create(300) + "sync; background 60; sync", 150),
+        ("migration", &["slc", "lz4", "channels"], Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
+        ("collection", &["native"], Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
+        ("changes while blocks are emptied", &["slc"], Ground::Tree, changing, 1),
+        ("levelling", &["slc", "native"], Ground::Worn, "write foo 0 4096; sync; background 60; sync".to_owned(), 2),
+        ("running out of space", &["slc", "native", "slc-only"], Ground::Full, filling, 0),
         (
             "retirement",
-            "slc",
+            &["slc", "slc-only", "channels"],
             Ground::Full,
             "fail-program 2; write fill1 0 20000; sync; background 100; fail-erase 1; write fill2 0 40000; sync; \
              fail-program 0; append foo 30000; sync; unmount"
@@ -159,7 +172,7 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
         ),
         (
             "retirement of a word line",
-            "tlc-native",
+            &["tlc-native"],
             Ground::Full,
             "fail-program 0; write fill1 0 20000; sync; background 100; fail-erase 0; write fill2 0 90000; sync; \
              fail-program 1; append foo 90000; sync; unmount"
@@ -167,12 +180,14 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
             0,
         ),
     ];
-    list.into_iter()
-        .map(|(name, setup, ground, text, quiet)| {
+    let mut cases = Vec::new();
+    for (name, setups, ground, text, quiet) in list {
+        for setup in setups {
             let case = case(Setup::named(setup)?, ground, &text, quiet)?;
-            Ok((name, Case { depth: PROCESS_DEPTH, ..case }))
-        })
-        .collect()
+            cases.push((name, Case { depth: PROCESS_DEPTH, ..case }));
+        }
+    }
+    Ok(cases)
 }
 
 #[cfg(test)]
@@ -186,13 +201,16 @@ mod tests {
             case.depth = Depth { every_tear: false, again: [0, 0] };
             let base = Base::prepare(case.setup, case.ground).unwrap();
             let findings = case.run(&base, Cuts::Planned);
+            let name = format!("{name} on {}", case.setup.name);
             assert_eq!(findings.violations, [], "{name}");
             assert!(findings.points > 3, "{name}: {findings:?}");
-            let happened = match name {
+            let happened = match name.split_once(" on ").unwrap_or_default().0 {
                 "migration" => findings.migrated,
                 "collection" => findings.collected,
                 "levelling" | "changes while blocks are emptied" => findings.levelled,
                 "retirement" | "retirement of a word line" => findings.failures,
+                "running out of space" => findings.no_space as u64,
+                "checkpoint" => findings.checkpoints,
                 _ => 1,
             };
             assert!(happened > 0, "{name} did not happen: {findings:?}");

@@ -20,6 +20,8 @@ pub struct Setup {
     pages_per_block: u32,
     mode: Mode,
     compression: Compression,
+    /// What its sequences of operations begin with: on the small tree chips that need no room made do all the same.
+    pub sequences_on: Ground,
 }
 
 /// What stands on a volume when a script begins.
@@ -59,6 +61,7 @@ const MLC: Setup = Setup {
     pages_per_block: 16,
     mode: Mode::Baseline,
     compression: Compression::None,
+    sequences_on: Ground::Tree,
 };
 const TLC: Setup = Setup {
     name: "tlc",
@@ -73,14 +76,27 @@ const TLC: Setup = Setup {
 const SETUPS: [Setup; 7] = [
     MLC,
     Setup { name: "native", about: "MLC, data written natively: pages in pairs", mode: Mode::NativeOnly, ..MLC },
-    Setup { name: "slc-only", about: "MLC that never leaves SLC", mode: Mode::SlcOnly, ..MLC },
+    Setup {
+        name: "slc-only",
+        about: "MLC that never leaves SLC",
+        mode: Mode::SlcOnly,
+        sequences_on: Ground::Full,
+        ..MLC
+    },
     Setup { name: "lz4", about: "MLC, data compressed", compression: Compression::Lz4, ..MLC },
-    Setup { name: "channels", about: "MLC of eight channels", profile: "codesign-mlc8", ..MLC },
+    Setup {
+        name: "channels",
+        about: "MLC of eight channels",
+        profile: "codesign-mlc8",
+        sequences_on: Ground::Worn,
+        ..MLC
+    },
     TLC,
     Setup {
         name: "tlc-native",
         about: "3D TLC, data written natively: twelve chunks a program",
         mode: Mode::NativeOnly,
+        sequences_on: Ground::Worn,
         ..TLC
     },
 ];
@@ -110,6 +126,11 @@ impl Setup {
         let names: Vec<&str> = SETUPS.iter().map(|setup| setup.name).collect();
         let found = SETUPS.iter().find(|setup| setup.name == name);
         found.ok_or(format!("no chip is named \"{name}\"; there are {}", names.join(", ")))
+    }
+
+    /// Whether callers' data goes to native cells at once.
+    pub fn writes_native(&self) -> bool {
+        self.mode == Mode::NativeOnly
     }
 
     /// Chip and mount options, without faults.
