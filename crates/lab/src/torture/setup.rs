@@ -130,7 +130,7 @@ impl Setup {
 
     /// Whether callers' data goes to native cells at once.
     pub fn writes_native(&self) -> bool {
-        self.mode == Mode::NativeOnly
+        self.mode.writes_native()
     }
 
     /// Chip and mount options, without faults.
