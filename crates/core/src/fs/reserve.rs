@@ -49,7 +49,17 @@ impl<N: Nand> Fs<N> {
 
     /// Blocks that must be free for collection to begin, and for a recovery if the power fails in it.
     pub(super) fn recovery_floor(&self) -> u32 {
-        COLLECTION_BLOCKS + self.recovery_blocks()
+        COLLECTION_BLOCKS + self.kept_blocks()
+    }
+
+    /// Blocks that collection leaves free when it takes one.
+    pub(super) fn kept_blocks(&self) -> u32 {
+        self.failing_blocks() + self.recovery_blocks()
+    }
+
+    /// Blocks kept for one that fails beside them, on a chip where some have.
+    fn failing_blocks(&self) -> u32 {
+        u32::from(self.flash.blocks.bad + self.flash.blocks.failing_count() > 0)
     }
 
     /// Blocks a recovery would open if the power failed now, for the index and for what it copies, unless a head has
@@ -106,7 +116,7 @@ impl<N: Nand> Fs<N> {
         let per_block = self.flash.shape.slc.content_slots();
         let waiting = (DIRTY_MAX as u32).min(per_block);
         let copies = self.blocks_for(copied_slots(&self.flash.shape), per_block, ROOMY);
-        (OPERATION_SLOTS + waiting).div_ceil(per_block) + COLLECTION_BLOCKS + copies
+        (OPERATION_SLOTS + waiting).div_ceil(per_block) + COLLECTION_BLOCKS + self.failing_blocks() + copies
     }
 }
 

@@ -50,6 +50,12 @@ impl<N: Nand> Fs<N> {
         self.flash.blocks.live_bytes + self.log.bytes() + self.reserved_bytes()
     }
 
+    /// Whether what is relocated goes to native cells. Where there is more than SLC cells have space for (it was written
+    /// in another mode), it does so in any mode: nothing could be gained otherwise.
+    pub(crate) fn relocates_to_native(&self) -> bool {
+        self.options.mode.relocates_to_native() || self.used_bytes() > self.capacity_bytes()
+    }
+
     /// Whether `bytes` more can be stored.
     pub(crate) fn need_bytes(&self, bytes: u64) -> Result<()> {
         if self.used_bytes() + bytes > self.capacity_bytes() { Err(Error::NoSpace) } else { Ok(()) }
@@ -120,7 +126,7 @@ impl<N: Nand> Fs<N> {
                 self.checkpoint_now()?;
             }
             // What the last victims gave must be free before collection takes one more block: recovery would miss it.
-            if self.flash.blocks_free_soon() <= self.recovery_blocks() && self.release_waiting()? {
+            if self.flash.blocks_free_soon() <= self.kept_blocks() && self.release_waiting()? {
                 return Ok(true);
             }
             match self.best_victim() {
@@ -225,7 +231,7 @@ impl<N: Nand> Fs<N> {
 
     /// The block that is best to empty, and whether a checkpoint should come first: it must not, for a little.
     fn best_victim(&self) -> Option<(u32, bool)> {
-        let target = match self.options.mode.relocates_to_native() {
+        let target = match self.relocates_to_native() {
             true => self.flash.shape.native.content_slots(),
             false => self.flash.shape.slc.content_slots(),
         };

@@ -28,6 +28,8 @@ struct Moving {
 pub struct Collector {
     victim: u32,
     cause: Cause,
+    /// Whether copies go to native cells.
+    to_native: bool,
     /// The block's tags, if its summary has been read.
     tags: Option<Vec<[u8; TAG_BYTES]>>,
     /// Whether the summary has been looked for.
@@ -37,17 +39,25 @@ pub struct Collector {
     moving_bytes: usize,
 }
 
+impl Collector {
+    fn new(victim: u32, cause: Cause, to_native: bool) -> Self {
+        Self { victim, cause, to_native, tags: None, looked: false, next: 0, moving: Vec::new(), moving_bytes: 0 }
+    }
+}
+
 impl<N: Nand> Fs<N> {
     /// Starts emptying `victim`.
     pub(crate) fn start_collecting(&mut self, victim: u32, levelling: bool) {
-        let native = self.flash.blocks.get(victim).entry.native;
-        let cause = match (levelling, native == self.options.mode.relocates_to_native()) {
+        let block = self.flash.blocks.get(victim).entry;
+        let slc_bytes = self.flash.shape.slc.content_slots() * self.flash.shape.slot_bytes as u32;
+        // What one SLC block does not hold stays native in any mode: there may be no more than one block for it.
+        let to_native = self.relocates_to_native() || block.native && block.live_bytes > slc_bytes;
+        let cause = match (levelling, block.native == to_native) {
             (true, _) => Cause::WearLevel,
             (false, true) => Cause::Gc,
             (false, false) => Cause::Migration,
         };
-        self.collector =
-            Some(Collector { victim, cause, tags: None, looked: false, next: 0, moving: Vec::new(), moving_bytes: 0 });
+        self.collector = Some(Collector::new(victim, cause, to_native));
     }
 
     /// Moves at most one slot's worth of the block being emptied.
@@ -118,7 +128,7 @@ impl<N: Nand> Fs<N> {
             Err(error) => return Err(error),
         };
         match tag.kind {
-            Kind::Data if self.points_to(&tag, slot)? => self.copy_data(job.cause, &tag, slot, &data).map(|()| true),
+            Kind::Data if self.points_to(&tag, slot)? => self.copy_data(job, &tag, slot, &data).map(|()| true),
             Kind::Nodes => self.move_nodes(job, &tag, slot, &data),
             _ => Ok(false),
         }
@@ -129,13 +139,13 @@ impl<N: Nand> Fs<N> {
         Ok(found == Some(Place::Run { slot, count: 1 }))
     }
 
-    fn relocation_head(&self) -> HeadId {
-        let native = self.flash.naming && self.options.mode.relocates_to_native();
+    fn relocation_head(&self, job: &Collector) -> HeadId {
+        let native = self.flash.naming && job.to_native;
         self.head_with_room(if native { HeadId::Native } else { HeadId::Slc })
     }
 
     /// Copies a bare chunk.
-    pub(crate) fn copy_data(&mut self, cause: Cause, tag: &Tag, slot: Slot, data: &[u8]) -> Result<()> {
+    fn copy_data(&mut self, job: &Collector, tag: &Tag, slot: Slot, data: &[u8]) -> Result<()> {
         let draft = Draft {
             kind: Kind::Data,
             end: false,
@@ -145,8 +155,8 @@ impl<N: Nand> Fs<N> {
             len: tag.len,
             stamp: slot,
         };
-        let head = self.relocation_head();
-        let to = self.flash.append(head, draft, data, cause)?;
+        let head = self.relocation_head(job);
+        let to = self.flash.append(head, draft, data, job.cause)?;
         let (from, to) = (Place::Run { slot, count: 1 }, Place::Run { slot: to, count: 1 });
         self.index.relocate(&mut self.flash, key(tag.ino, KeyKind::Data, tag.chunk), from, to)?;
         Ok(())
@@ -197,7 +207,7 @@ impl<N: Nand> Fs<N> {
         let used = buffer.len() as u32;
         buffer.resize(self.flash.shape.slot_bytes, 0);
         let draft = Draft { kind: Kind::Nodes, end: false, copy: true, ino: 0, chunk: 0, len: used, stamp: 0 };
-        let head = self.relocation_head();
+        let head = self.relocation_head(job);
         let slot = self.flash.append(head, draft, &buffer, job.cause)?;
         let mut start = 0;
         for moving in moving {
@@ -210,15 +220,9 @@ impl<N: Nand> Fs<N> {
 
     /// Moves what is live in one slot of any block, at once: recovery does so with pages that may be unstable.
     pub(crate) fn move_one(&mut self, slot: Slot) -> Result<()> {
-        let mut job = Collector {
-            victim: self.flash.shape.block_of(slot),
-            cause: Cause::Metadata,
-            tags: None,
-            looked: true,
-            next: 0,
-            moving: Vec::new(),
-            moving_bytes: 0,
-        };
+        let to_native = self.relocates_to_native();
+        let mut job = Collector::new(self.flash.shape.block_of(slot), Cause::Metadata, to_native);
+        job.looked = true;
         self.move_slot(&mut job, slot)?;
         if job.moving.is_empty() { Ok(()) } else { self.flush_moving(&mut job) }
     }
