@@ -8,20 +8,9 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use common::forge::{ZERO_ID, forge, places};
 use common::{Dice, Mount, flexfs, image, info, output, run};
 use serde_json::Value;
-
-/// The checksum that slots of a volume whose id is zero start from (docs/FORMAT.md).
-const SEED_OF_ZERO: u32 = 0x5E16_5390;
-const PAGE_BYTES: usize = 4096;
-const TAG_BYTES: usize = 32;
-
-/// Everywhere that `wanted` stands in an image.
-fn places(bytes: &[u8], wanted: &[u8]) -> Vec<usize> {
-    let found: Vec<usize> = (0..bytes.len() - wanted.len()).filter(|&at| bytes[at..].starts_with(wanted)).collect();
-    assert!(!found.is_empty(), "stored as it is");
-    found
-}
 
 /// Damages every slot with `wanted` in it.
 fn damage(image: &Path, wanted: &[u8]) {
@@ -33,8 +22,7 @@ fn damage(image: &Path, wanted: &[u8]) {
 /// An empty volume whose names stand in the same order each time.
 fn empty(dir: &Path) -> PathBuf {
     let image = dir.join("flash.img");
-    let id = "00000000-0000-0000-0000-000000000000";
-    run(flexfs(["mkfs", "--size", "16MiB", "--volume-id", id]).arg(&image));
+    run(flexfs(["mkfs", "--size", "16MiB", "--volume-id", ZERO_ID]).arg(&image));
     image
 }
 
@@ -125,23 +113,6 @@ fn a_damaged_root_directory_is_told_by_info_and_mount() {
     );
 }
 
-/// Changes nodes that hold a name, and makes the checks of their slots hold again.
-fn forge(image: &Path, name: &str, forge: impl Fn(&mut [u8])) {
-    let mut bytes = fs::read(image).unwrap();
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
-    let (data_at, slot_bytes, block_bytes) = (word(48), word(56), word(64));
-    for at in places(&bytes, name.as_bytes()) {
-        // A name in an entry node stands behind 32 bytes, of which the second 8 are the inode it leads to.
-        forge(&mut bytes[at - 24..at - 16]);
-        let page = at - (at - data_at) % block_bytes % slot_bytes;
-        let (data, tag) = bytes[page..page + PAGE_BYTES + TAG_BYTES].split_at_mut(PAGE_BYTES);
-        tag[..4].copy_from_slice(&SEED_OF_ZERO.to_le_bytes());
-        let sum = crc32c::crc32c_append(crc32c::crc32c(tag), data);
-        tag[..4].copy_from_slice(&sum.to_le_bytes());
-    }
-    fs::write(image, bytes).unwrap();
-}
-
 #[test]
 fn a_directory_that_many_names_lead_to_is_gone_into_once() {
     const LEVELS: usize = 18;
@@ -162,7 +133,8 @@ fn a_directory_that_many_names_lead_to_is_gone_into_once() {
         let found =
             listed["entries"].as_array().unwrap().iter().find(|entry| entry["path"].as_str().unwrap().ends_with(&one));
         let ino = found.unwrap()["ino"].as_u64().unwrap();
-        forge(&image, &two, |child| child.copy_from_slice(&ino.to_le_bytes()));
+        // In an entry node the inode stands 24 bytes before the name.
+        forge(&image, two.as_bytes(), |bytes, at| bytes[at - 24..at - 16].copy_from_slice(&ino.to_le_bytes()));
     }
     let (out, said) = ends(1, flexfs(["ls", "-R"]).arg(&image));
     assert_eq!((out.lines().count(), said.lines().count()), (LEVELS, LEVELS), "{out}{said}");

@@ -5,10 +5,12 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Dice, flexfs, output, run};
+use common::forge::{ZERO_ID, forge};
+use common::{Dice, Mount, flexfs, output, run};
 use emulator::{Chip, Corruption};
 use nand::{Cause, Nand};
 use serde_json::Value;
@@ -92,6 +94,45 @@ fn a_sound_image_is_left_as_it_is_by_every_repair() {
         assert_eq!(run(flexfs(["dump", "--json"]).arg(&image)), before, "{flag}");
     }
     ends(16, flexfs(["fsck", "-p", "-y"]).arg(&image));
+}
+
+#[test]
+fn an_image_whose_server_was_killed_is_recovered_and_that_is_said_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image_of(dir.path(), &tree(dir.path(), 20));
+    let mount = Mount::new(&image);
+    fs::write(mount.join("synced"), b"synced").unwrap();
+    fs::File::open(mount.join("synced")).unwrap().sync_all().unwrap();
+    mount.kill();
+    assert_eq!(common::info(&image)["clean"], false);
+    let said = ends(0, flexfs(["fsck", "-p"]).arg(&image));
+    assert!(said.contains("had not been unmounted") && said.lines().last().unwrap().contains("clean"), "{said}");
+    assert_eq!(common::info(&image)["clean"], true);
+    assert!(!ends(0, flexfs(["fsck", "-p"]).arg(&image)).contains("unmounted"));
+    assert_eq!(taken_out(&image, dir.path().join("after"))[Path::new("synced")], b"synced");
+}
+
+#[test]
+fn wrong_counts_are_safe_to_correct() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    let tree = tree(dir.path(), 20);
+    let counted = tree.join("counted");
+    fs::write(&counted, b"one link").unwrap();
+    fs::set_permissions(&counted, fs::Permissions::from_mode(0o4751)).unwrap();
+    run(flexfs(["mkfs", "--size", "16MiB", "--volume-id", ZERO_ID, "--from"]).arg(&tree).arg(&image));
+    let before = taken_out(&image, dir.path().join("before"));
+    // An inode begins with its mode, and its links follow.
+    let [mode, links] = [0o104_751_u32, 1].map(u32::to_le_bytes);
+    forge(&image, &[mode, links].concat(), |bytes, at| bytes[at + 4] = 3);
+
+    ends(4, flexfs(["fsck", "-n"]).arg(&image));
+    let said = ends(1, flexfs(["fsck", "-p"]).arg(&image));
+    assert!(said.contains("wrong counts were corrected") && said.lines().last().unwrap().contains("clean"), "{said}");
+    ends(0, flexfs(["fsck", "-n"]).arg(&image));
+    let listed: Value = serde_json::from_str(&run(flexfs(["ls", "--json"]).arg(&image).arg("/counted"))).unwrap();
+    assert_eq!(listed["entries"][0]["nlink"], 1, "{listed}");
+    assert!(taken_out(&image, dir.path().join("after")) == before);
 }
 
 #[test]

@@ -8,6 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{Dice, Disk, Mount, assert_clean, flexfs, image, output, run, umount, wait_for};
+use emulator::Chip;
+use nand::Nand;
+use serde_json::Value;
 
 /// Writes until it is told that there is no room under the image.
 fn fill(path: &Path) {
@@ -121,4 +124,48 @@ fn a_chip_that_comes_near_its_end_is_announced_under_the_mount_and_by_info() {
     assert_eq!(mount.wait().code(), Some(0));
     let said = mount.complaints();
     assert!(said.contains("have another chip ready") && said.lines().count() == 1, "{said}");
+}
+
+/// Marks free blocks of an image as bad, but for so many.
+fn spoil(image: &Path, all_but: usize) {
+    let overview: Value = serde_json::from_str(&run(flexfs(["dump", "--json"]).arg(image))).unwrap();
+    let blocks = overview["blocks"].as_array().unwrap().iter();
+    let free: Vec<u32> = blocks
+        .filter(|block| block["used_as"] == "free" && !block["bad"].as_bool().unwrap_or(false))
+        .map(|block| block["block"].as_u64().unwrap() as u32)
+        .collect();
+    let mut chip = Chip::open_image(image, false).unwrap();
+    for &block in free.iter().rev().take(free.len() - all_but) {
+        chip.mark_bad(block).unwrap();
+    }
+    chip.sync_image().unwrap();
+}
+
+#[test]
+fn a_chip_that_runs_out_of_good_blocks_says_so_and_can_be_emptied_and_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "64MiB");
+    let kept = Dice::new(1).bytes(1 << 20);
+    fs::write(dir.path().join("kept"), &kept).unwrap();
+    run(flexfs(["put"]).arg(&image).arg(dir.path().join("kept")).arg("/"));
+    let state = || common::info(&image)["health"]["state"].clone();
+
+    spoil(&image, 8);
+    let mut mount = Mount::new(&image);
+    let full =
+        (0..1000).find_map(|round| fs::write(mount.join(format!("{round}")), Dice::new(round).bytes(20_000)).err());
+    assert_eq!(full.unwrap().kind(), ErrorKind::StorageFull);
+    assert!(mount.next_complaint().contains("make room, and have another chip ready"));
+    umount(&mount.path);
+    assert_eq!((mount.wait().code(), state()), (Some(0), "short of blocks".into()));
+
+    // Full, and without one more block, files can be removed, and room is there again.
+    spoil(&image, 0);
+    let mount = Mount::new(&image);
+    assert_eq!(fs::write(mount.join("more"), b"more").unwrap_err().kind(), ErrorKind::StorageFull);
+    (0..).map_while(|round| fs::remove_file(mount.join(format!("{round}"))).ok()).last().expect("there were files");
+    fs::write(mount.join("more"), b"more").unwrap();
+    assert!(fs::read(mount.join("kept")).unwrap() == kept);
+    mount.unmount();
+    assert_clean(&image);
 }

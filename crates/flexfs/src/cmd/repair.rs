@@ -21,8 +21,10 @@ const NAMED_MAX: usize = 100;
 
 /// What was done to a volume.
 pub enum Repaired {
-    /// It was mounted and unmounted: after a power cut that recovers it.
-    Mounted,
+    /// Nothing: it was mounted and unmounted.
+    Nothing,
+    /// It had not been unmounted: mounting recovered it, as it always does.
+    Recovered,
     /// Counts were wrong, and nothing else.
     Counts,
     /// What could not be read was taken out of it.
@@ -42,7 +44,7 @@ pub fn repair(path: &Path, everything: bool) -> Result<Repaired> {
             rebuild(chip, &options).map_err(told)?
         }
         // The check that follows says what is wrong with it.
-        Err((_, Error::Corrupt { .. })) => return Ok(Repaired::Mounted),
+        Err((_, Error::Corrupt { .. })) => return Ok(Repaired::Nothing),
         Err((_, error)) => return Err(told(error)),
     };
     image::leave(fs, path, now_ns())?;
@@ -51,22 +53,24 @@ pub fn repair(path: &Path, everything: bool) -> Result<Repaired> {
 
 /// Mends a volume that could be mounted.
 fn mend(mut fs: Fs<Chip>, everything: bool, options: &MountOptions) -> Result<(Fs<Chip>, Repaired), Error> {
-    let ended = fs.info().ok().and_then(|info| info.ended);
+    let info = fs.info()?;
+    let ended = info.ended;
+    let as_it_is = if info.clean || ended.is_some() { Repaired::Nothing } else { Repaired::Recovered };
     let sound = matches!(fs.check(), Ok(report) if report.findings.is_empty());
     match ended {
-        _ if sound => return Ok((fs, Repaired::Mounted)),
+        _ if sound => return Ok((fs, as_it_is)),
         Some(Ended::Damaged) if everything => return rebuild(fs.into_chip(), options),
         // Nothing can be written any more, and what can be read is best left as it is.
-        Some(_) => return Ok((fs, Repaired::Mounted)),
+        Some(_) => return Ok((fs, as_it_is)),
         None => {}
     }
     match fs.mend(everything, now_ns()) {
-        Ok(None) => Ok((fs, Repaired::Mounted)),
+        Ok(None) => Ok((fs, as_it_is)),
         Ok(Some(done)) if done == (Salvaged { files: done.files, ..Salvaged::default() }) => Ok((fs, Repaired::Counts)),
         Ok(Some(done)) => Ok((fs, Repaired::Mended(done))),
         // The index cannot be read whole.
         Err(Error::Corrupt { .. }) if everything => rebuild(fs.into_chip(), options),
-        Err(Error::Corrupt { .. }) => Ok((fs, Repaired::Mounted)),
+        Err(Error::Corrupt { .. }) => Ok((fs, as_it_is)),
         // What was begun does not count: it was not unmounted.
         Err(error) => Err(error),
     }
@@ -91,13 +95,14 @@ fn rebuild(chip: Chip, options: &MountOptions) -> Result<(Fs<Chip>, Repaired), E
 impl Repaired {
     /// Whether errors were corrected.
     pub fn corrected(&self) -> bool {
-        !matches!(self, Repaired::Mounted)
+        !matches!(self, Repaired::Nothing | Repaired::Recovered)
     }
 
     /// What was done, in lines for people.
     pub fn lines(&self) -> Vec<String> {
         let (first, done) = match self {
-            Repaired::Mounted => return Vec::new(),
+            Repaired::Nothing => return Vec::new(),
+            Repaired::Recovered => return vec!["it had not been unmounted and was recovered".to_owned()],
             Repaired::Counts => return vec!["wrong counts were corrected".to_owned()],
             Repaired::Mended(done) => ("what could not be read was taken out", done),
             Repaired::Rebuilt(done) => ("the index was built again of what stands on the chip", done),
@@ -120,6 +125,11 @@ impl Repaired {
             "pages could not be read: what they held may be there as it was earlier",
         ));
         lines.extend(count(
+            done.unfinished,
+            "page of an operation that a power cut left unfinished was left out",
+            "pages of operations that a power cut left unfinished were left out",
+        ));
+        lines.extend(count(
             done.attributes,
             "extended attribute was left out: it may have been removed",
             "extended attributes were left out: they may have been removed",
@@ -138,7 +148,8 @@ impl Repaired {
     /// The same for programs.
     pub fn to_json(&self) -> Value {
         let (kind, done) = match self {
-            Repaired::Mounted => return Value::Null,
+            Repaired::Nothing => return Value::Null,
+            Repaired::Recovered => return json!({ "kind": "recovered" }),
             Repaired::Counts => ("counts", &Salvaged::default()),
             Repaired::Mended(done) => ("mended", done),
             Repaired::Rebuilt(done) => ("rebuilt", done),

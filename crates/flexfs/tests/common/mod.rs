@@ -4,6 +4,8 @@
 //! kernel's mount table names the path with the type `fuse.flexfs`.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod forge;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
