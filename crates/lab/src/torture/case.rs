@@ -4,10 +4,11 @@
 //! those is judged.
 
 use super::cut::{Cut, Cuts};
-use super::judge::{Depth, Suspect, Violation, failed, judge};
+use super::judge::{Depth, Suspect, Violation, judge};
 use super::mkfs;
 use super::panic::caught;
 use super::setup::{Base, Ground, Setup};
+use crate::content::mix;
 use crate::crash::{Emulated, History, Outcome, Record, Tap, Twin};
 use crate::ops::{Call, Op, Step, Supply, Words};
 
@@ -45,8 +46,6 @@ pub struct Findings {
     pub triple_cuts: usize,
     /// Cuts, of whatever depth, in which a page that shares a word line was lost too.
     pub paired_cuts: usize,
-    /// Chips that could only be read after a recovery in which more blocks failed than it can make up for.
-    pub given_up: usize,
     /// Programs and erases of the longest recovery.
     pub longest_recovery: u64,
     /// Programs for migration, collection and levelling in what was cut, and programs and erases that failed.
@@ -92,7 +91,6 @@ impl Findings {
         self.levelled += other.levelled;
         self.failures += other.failures;
         self.paired_cuts += other.paired_cuts;
-        self.given_up += other.given_up;
         self.checkpoints += other.checkpoints;
         self.refused += other.refused;
         self.no_space += other.no_space;
@@ -238,7 +236,7 @@ impl Drive<'_> {
         twin.fs.chip_mut().record(record);
         let before = twin.history.clone();
         let checkpoints = checkpoints(&mut twin)?;
-        let (mut twin, allowed) = self.step(twin, step, before)?;
+        let (mut twin, allowed) = self.step(twin, (index, step), before)?;
         let tap = twin.fs.chip_mut();
         tap.record(Record::Nothing);
         let (torn, done) = (tap.take_torn(), tap.emulated().operations() - first);
@@ -271,14 +269,18 @@ impl Drive<'_> {
 
     fn judge(&mut self, suspect: Suspect<'_>) {
         let cut = Cut::of(&suspect.torn, self.start, suspect.step);
-        let failures = failed(&suspect.torn.chip);
         if !self.is_shown() && self.only.wants(0, cut) {
-            judge(self.base, self.case.depth, self.only, suspect, (&[cut], failures), &mut self.findings);
+            judge(self.base, self.case.depth, self.only, suspect, &[cut], &mut self.findings);
         }
     }
 
     /// Takes a step; also returns what a cut during it may leave.
-    fn step(&mut self, mut twin: Twin<Tap>, step: &Step, mut before: History) -> Result<(Twin<Tap>, History), String> {
+    fn step(
+        &mut self,
+        mut twin: Twin<Tap>,
+        (index, step): (usize, &Step),
+        mut before: History,
+    ) -> Result<(Twin<Tap>, History), String> {
         match step {
             Step::Call(call) => {
                 let pieces = twin.history.pending().len();
@@ -298,7 +300,7 @@ impl Drive<'_> {
                 let now_ns = twin.now_ns;
                 let (tap, mut history) = twin.unmount()?;
                 history.forget_handles();
-                twin = Twin::mount(tap, &self.base.rig.options, history, now_ns)?;
+                twin = Twin::mount(tap, &self.base.options(mix(index as u64)), history, now_ns)?;
                 twin.compare()?;
             }
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::content::mix;
 use crate::crash::{Tear, Torn};
 
 /// A power cut.
@@ -45,6 +46,12 @@ impl FromStr for Cut {
             _ => Ok(Cut::In(number(place)?, what.parse()?)),
         }
     }
+}
+
+/// A number that follows from cuts alone: what is done for a part of them is done again where they are.
+pub(super) fn draw(cuts: &[Cut]) -> u64 {
+    let text = cuts.iter().map(Cut::to_string).collect::<String>();
+    text.bytes().fold(0, |drawn, byte| mix(drawn ^ u64::from(byte)))
 }
 
 /// Which cuts of a case are judged.

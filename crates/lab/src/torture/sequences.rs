@@ -50,12 +50,10 @@ const OPERATIONS: [&str; 37] = [
 /// More of them, where data is written natively: these are long enough to be, and programs of one endanger others of it.
 const LONG: [&str; 2] = ["write foo 0 60000", "append A/bar 40000"];
 
-/// How sequences and formatting are cut: in every way, and recoveries at some places.
+/// How sequences, formatting and internal processes are cut: in every way, and recoveries at some places.
 const SEQUENCE_DEPTH: Depth = Depth { every_tear: true, again: [2, 1] };
 /// How random histories are.
 const MIX_DEPTH: Depth = Depth { every_tear: false, again: [4, 1] };
-/// How internal processes are.
-const PROCESS_DEPTH: Depth = Depth { every_tear: false, again: [2, 1] };
 
 /// Of a slice: one of so many sequences, and random histories of each setup.
 const SLICE_SEQUENCES: usize = 16;
@@ -72,6 +70,9 @@ pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<V
     let (each, mixed) = if everything { (1, ALL_MIXES) } else { (SLICE_SEQUENCES, SLICE_MIXES) };
     let named = |case: &Case| setups.iter().any(|setup| setup.name == case.setup.name);
     let mut cases: Vec<Case> = processes()?.into_iter().map(|(_, case)| case).filter(named).collect();
+    for process in &mut cases {
+        process.depth.every_tear = everything;
+    }
     for &setup in setups {
         cases.extend(formats(setup)?);
         cases.extend(mixes(setup, seed..seed + mixed, MIX_STEPS));
@@ -96,10 +97,10 @@ fn operations(setup: &Setup) -> impl Iterator<Item = &'static str> + Clone {
     OPERATIONS.iter().chain(long).copied()
 }
 
-/// All sequences of one and two operations, with a persistence point (a sync, or an unmount) after each, or after the
+/// All sequences of one and two operations, where there are any, with a persistence point (a sync, or an unmount) after each, or after the
 /// last alone.
 pub fn sequences(setup: &'static Setup) -> Result<Vec<Case>, String> {
-    let (ground, operations) = (setup.sequences_on, operations(setup));
+    let (Some(ground), operations) = (setup.sequences_on, operations(setup)) else { return Ok(Vec::new()) };
     let mut cases = Vec::new();
     for one in operations.clone() {
         for text in [format!("{one}; sync"), format!("{one}; unmount")] {
@@ -156,8 +157,14 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
         ("unmount", &["slc", "native", "tlc"][..], Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
         ("removal of what is open", &["slc", "native"], Ground::Tree, removal.to_owned(), 3),
         ("checkpoint", &["slc", "native"], Ground::Tree, create(300) + "sync; background 60; sync", 150),
-        ("migration", &["slc", "lz4", "channels"], Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
-        ("collection", &["native"], Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
+        (
+            "migration",
+            &["slc", "lz4", "channels", "tlc-lz4"],
+            Ground::Full,
+            overwrite(40) + "sync; background 200; sync",
+            0,
+        ),
+        ("collection", &["native", "native-lz4"], Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
         ("changes while blocks are emptied", &["slc"], Ground::Tree, changing, 1),
         ("levelling", &["slc", "native"], Ground::Worn, "write foo 0 4096; sync; background 60; sync".to_owned(), 2),
         ("running out of space", &["slc", "native", "slc-only"], Ground::Full, filling, 0),
@@ -172,7 +179,7 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
         ),
         (
             "retirement of a word line",
-            &["tlc-native"],
+            &["tlc-native", "tlc-lz4"],
             Ground::Full,
             "fail-program 0; write fill1 0 20000; sync; background 100; fail-erase 0; write fill2 0 90000; sync; \
              fail-program 1; append foo 90000; sync; unmount"
@@ -183,8 +190,7 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
     let mut cases = Vec::new();
     for (name, setups, ground, text, quiet) in list {
         for setup in setups {
-            let case = case(Setup::named(setup)?, ground, &text, quiet)?;
-            cases.push((name, Case { depth: PROCESS_DEPTH, ..case }));
+            cases.push((name, case(Setup::named(setup)?, ground, &text, quiet)?));
         }
     }
     Ok(cases)

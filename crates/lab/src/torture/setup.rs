@@ -20,8 +20,9 @@ pub struct Setup {
     pages_per_block: u32,
     mode: Mode,
     compression: Compression,
-    /// What its sequences of operations begin with: on the small tree chips that need no room made do all the same.
-    pub sequences_on: Ground,
+    /// What its sequences of operations begin with: on the small tree chips that need no room made do all the same. The
+    /// rest of what torture does is enough for a mixture of others.
+    pub sequences_on: Option<Ground>,
 }
 
 /// What stands on a volume when a script begins.
@@ -61,7 +62,7 @@ const MLC: Setup = Setup {
     pages_per_block: 16,
     mode: Mode::Baseline,
     compression: Compression::None,
-    sequences_on: Ground::Tree,
+    sequences_on: Some(Ground::Tree),
 };
 const TLC: Setup = Setup {
     name: "tlc",
@@ -73,14 +74,14 @@ const TLC: Setup = Setup {
 };
 
 /// All there are.
-const SETUPS: [Setup; 7] = [
+const SETUPS: [Setup; 9] = [
     MLC,
     Setup { name: "native", about: "MLC, data written natively: pages in pairs", mode: Mode::NativeOnly, ..MLC },
     Setup {
         name: "slc-only",
         about: "MLC that never leaves SLC",
         mode: Mode::SlcOnly,
-        sequences_on: Ground::Full,
+        sequences_on: Some(Ground::Full),
         ..MLC
     },
     Setup { name: "lz4", about: "MLC, data compressed", compression: Compression::Lz4, ..MLC },
@@ -88,15 +89,30 @@ const SETUPS: [Setup; 7] = [
         name: "channels",
         about: "MLC of eight channels",
         profile: "codesign-mlc8",
-        sequences_on: Ground::Worn,
+        sequences_on: Some(Ground::Worn),
+        ..MLC
+    },
+    Setup {
+        name: "native-lz4",
+        about: "MLC, data compressed and written natively",
+        mode: Mode::NativeOnly,
+        compression: Compression::Lz4,
+        sequences_on: None,
         ..MLC
     },
     TLC,
     Setup {
+        name: "tlc-lz4",
+        about: "3D TLC, data compressed and written as SLC first",
+        compression: Compression::Lz4,
+        sequences_on: None,
+        ..TLC
+    },
+    Setup {
         name: "tlc-native",
         about: "3D TLC, data written natively: twelve chunks a program",
         mode: Mode::NativeOnly,
-        sequences_on: Ground::Worn,
+        sequences_on: Some(Ground::Worn),
         ..TLC
     },
 ];
@@ -110,6 +126,11 @@ const COLD_BLOCKS: usize = 4;
 const WEAR_ROUNDS_MAX: u64 = 20_000;
 /// The endurance its chip has: the gap that levelling allows is a part of it.
 const WORN_ENDURANCE: u32 = 400;
+
+/// One mount in so many need not be like the one before.
+const OTHER_OPTIONS: u64 = 4;
+const MODES: [Mode; 3] = [Mode::Baseline, Mode::SlcOnly, Mode::NativeOnly];
+const COMPRESSIONS: [Compression; 2] = [Compression::None, Compression::Lz4];
 
 /// The tree: what sequences of operations work on.
 const TREE: &str = "mkdir A; mkdir B; create foo; append foo 10000; setxattr foo 40; create A/bar; append A/bar 4096; \
@@ -181,6 +202,17 @@ impl Base {
         let mut chip = tap.into_chip();
         chip.reset_counters();
         Ok(Self { rig, chip, history, now_ns, shape })
+    }
+
+    /// What a later mount is told: of what may be drawn, most of it says what the setup does, and the rest any mode and
+    /// compression.
+    pub(super) fn options(&self, drawn: u64) -> MountOptions {
+        let mut options = self.rig.options.clone();
+        if drawn % OTHER_OPTIONS == 0 {
+            options.mode = MODES[(drawn >> 8) as usize % MODES.len()];
+            options.compression = COMPRESSIONS[(drawn >> 16) as usize % COMPRESSIONS.len()];
+        }
+        options
     }
 }
 
