@@ -116,10 +116,7 @@ fn never_wedges(mode: Mode, compression: Compression, profile: &str, pages_per_b
         volume.verify();
         volume.remove_half(cycle);
         if cycle % 10 == 9 {
-            let (chip, outcome) = volume.fs.unmount(volume.now_ns);
-            outcome.unwrap();
-            let options = MountOptions { now_ns: volume.now_ns, ..options.clone() };
-            volume.fs = Fs::mount(chip, options).map_err(|e| e.1).unwrap();
+            volume = volume.remount(options.clone());
             assert_eq!(volume.fs.check().unwrap().findings, Vec::<String>::new());
         }
     }
@@ -129,6 +126,49 @@ fn never_wedges(mode: Mode, compression: Compression, profile: &str, pages_per_b
     let blocks = (2 * rig.profile.block_bytes()) >> 10;
     assert!(first - least <= (first * 3 / 100).max(blocks), "it held {first} KiB at first and {least} at worst");
     assert!(overwritten > 0, "nothing could be overwritten");
+}
+
+impl Volume {
+    fn remount(mut self, options: MountOptions) -> Self {
+        let (chip, outcome) = self.fs.unmount(self.now_ns);
+        outcome.unwrap();
+        self.fs = Fs::mount(chip, MountOptions { now_ns: self.now_ns, ..options }).map_err(|e| e.1).unwrap();
+        self
+    }
+}
+
+/// A volume that was filled with native cells and then mounted SLC-only wore its blocks, gained none, and came to its
+/// end: what SLC cells have no space for stays native.
+#[test]
+fn a_full_native_volume_that_is_mounted_slc_only_can_be_emptied_and_used_on() {
+    for (profile, pages) in [("flexfs-mlc", 16), ("tlc-3d", 24)] {
+        let mode = |mode| MountOptions { mode, cache_bytes: 256 << 10, ..MountOptions::default() };
+        let rig = Rig::small(profile, 64, pages, mode(Mode::NativeOnly)).unwrap();
+        let fs = rig.format(rig.chip(3).unwrap(), 3).unwrap().fs;
+        let mut volume = Volume { fs, files: Default::default(), next: 0, now_ns: 0 };
+        volume.fill();
+        volume.fs.chip_mut().fail_program_at(3);
+        volume.overwrite(1000);
+        volume.fs.chip_mut().fail_erase_at(0);
+        let erases = volume.fs.info().unwrap().erases_total;
+        volume = volume.remount(mode(Mode::SlcOnly));
+        let capacity_bytes = volume.fs.info().unwrap().capacity_bytes;
+        for cycle in 0.. {
+            volume.overwrite(cycle);
+            volume.verify();
+            if volume.fs.info().unwrap().used_bytes < capacity_bytes / 2 {
+                break;
+            }
+            volume.remove_half(cycle);
+        }
+        volume.fill();
+        volume.verify();
+        let info = volume.fs.info().unwrap();
+        println!("{profile}: {} KiB, {} erases", info.used_bytes >> 10, info.erases_total - erases);
+        assert!(info.used_bytes > capacity_bytes * 9 / 10, "{} of {capacity_bytes} bytes", info.used_bytes);
+        volume = volume.remount(mode(Mode::SlcOnly));
+        assert_eq!(volume.fs.check().unwrap().findings, Vec::<String>::new());
+    }
 }
 
 #[test]

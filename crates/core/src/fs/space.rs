@@ -50,10 +50,12 @@ impl<N: Nand> Fs<N> {
         self.flash.blocks.live_bytes + self.log.bytes() + self.reserved_bytes()
     }
 
-    /// Whether what is relocated goes to native cells. Where there is more than SLC cells have space for (it was written
-    /// in another mode), it does so in any mode: nothing could be gained otherwise.
+    /// Whether what is relocated goes to native cells. Where another mode wrote more than SLC cells have space for, it
+    /// does so in any mode: nothing could be gained otherwise.
     pub(crate) fn relocates_to_native(&self) -> bool {
-        self.options.mode.relocates_to_native() || self.used_bytes() > self.capacity_bytes()
+        let holds_native =
+            || self.flash.blocks.iter().any(|(_, block)| block.entry.native && block.entry.live_bytes > 0);
+        self.options.mode.relocates_to_native() || self.used_bytes() > self.capacity_bytes() && holds_native()
     }
 
     /// Whether `bytes` more can be stored.
