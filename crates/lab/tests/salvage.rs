@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use emulator::{Chip, Corruption};
 use flexfs_core::{Doubt, Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, Salvaged, kind};
-use lab::crash::{Rig, Run};
+use lab::crash::{Record, Rig, Run, Tap, Torn};
 use lab::model::{Body, ModelFs};
-use lab::ops::{Supply, observe};
+use lab::ops::{Call, Step, Supply, observe};
 use nand::{Cause, Nand};
 
 const NEW_ID: [u8; 16] = *b"salvaged volume!";
@@ -87,8 +87,13 @@ fn in_place(model: &ModelFs) -> BTreeSet<Ino> {
 
 fn judge(found: &ModelFs, was: &ModelFs) -> Tally {
     let (here, there) = (in_place(found), in_place(was));
-    let mut tally = Tally { ghosts: here.difference(&there).count(), ..Tally::default() };
-    for &ino in there.iter().filter(|&&ino| !was.node(ino).unwrap().is_dir()) {
+    Tally { ghosts: here.difference(&there).count(), ..kept(found, was, &there) }
+}
+
+/// How many files of these are as they were.
+fn kept(found: &ModelFs, was: &ModelFs, which: &BTreeSet<Ino>) -> Tally {
+    let (here, mut tally) = (in_place(found), Tally::default());
+    for &ino in which.iter().filter(|&&ino| !was.node(ino).unwrap().is_dir()) {
         tally.files += 1;
         let same = found.node(ino).is_some_and(|node| node.digest(ino) == was.node(ino).unwrap().digest(ino));
         tally.same += usize::from(same);
@@ -137,6 +142,78 @@ fn of_small_full_volumes_nearly_all_comes_back_and_nothing_that_was_deleted_to_i
         total += salvage_all(&rig(profile, blocks, pages, mode), 1..4, 6_000);
     }
     assert_eq!(total.ghosts, 0);
+    assert!(total.same * 100 >= total.files * 98 && total.in_place * 100 >= total.files * 95, "{total:?}");
+}
+
+/// A chip that lost its power.
+struct Dead {
+    chip: Chip,
+    /// What was synced last, and which of it has not changed since.
+    synced: ModelFs,
+    unchanged: BTreeSet<Ino>,
+    /// What was there at some time since then.
+    since: BTreeSet<Ino>,
+}
+
+/// Steps of a history that are cut, and every how manieth operation in them.
+const CUT_STEPS: usize = 100;
+const CUT_EVERY: u64 = 7;
+
+/// Chips that lost their power in the last steps of a history.
+fn dead(rig: &Rig, seed: u64, steps: usize) -> Vec<Dead> {
+    let mut twin = rig.format(Tap::new(rig.chip(seed).unwrap(), rig.faults.clone()), seed).unwrap();
+    let shape = rig.shape(&mut twin, 85, 0).unwrap();
+    let mut supply = Supply::new(seed);
+    let mut synced = twin.history.live().clone();
+    let (mut since, mut all) = (in_place(&synced), Vec::new());
+    for step in 0..steps {
+        let is_cut = step + CUT_STEPS >= steps;
+        twin.fs.chip_mut().record(if is_cut { Record::Every(CUT_EVERY) } else { Record::Nothing });
+        let drawn = shape.draw(&supply.words(), twin.history.live());
+        match &drawn {
+            Step::Call(call) => drop(twin.call(call).unwrap()),
+            Step::Background(steps) => drop(twin.background(*steps).unwrap()),
+            Step::Remount | Step::Cut(_) => continue,
+        }
+        let live = twin.history.live();
+        let there = in_place(live);
+        since.extend(&there);
+        let digest = |model: &ModelFs, ino| model.node(ino).map(|node| node.digest(ino));
+        let unchanged = in_place(&synced).into_iter().filter(|ino| there.contains(ino));
+        let unchanged: BTreeSet<Ino> = unchanged.filter(|&ino| digest(&synced, ino) == digest(live, ino)).collect();
+        let torn = twin.fs.chip_mut().take_torn().into_iter();
+        all.extend(torn.map(|Torn { chip, .. }| {
+            let (synced, unchanged, since) = (synced.clone(), unchanged.clone(), since.clone());
+            Dead { chip, synced, unchanged, since }
+        }));
+        if matches!(drawn, Step::Call(Call::Sync)) {
+            synced = twin.history.live().clone();
+            since = in_place(&synced);
+        }
+    }
+    all
+}
+
+#[test]
+fn a_chip_that_lost_its_power_and_its_index_at_once_comes_back_with_what_was_synced() {
+    let (mut total, mut chips) = (Tally::default(), 0);
+    for (profile, blocks, pages, mode) in [
+        ("flexfs-mlc", 64, 32, Mode::Baseline),
+        ("flexfs-mlc", 64, 32, Mode::NativeOnly),
+        ("tlc-3d", 42, 24, Mode::Baseline),
+    ] {
+        let rig = rig(profile, blocks, pages, mode);
+        for Dead { mut chip, synced, unchanged, since } in (1..4).flat_map(|seed| dead(&rig, seed, 1_500)) {
+            chip.power_on();
+            let (mut fs, _) = salvage(erase_all(chip, &["index", "anchor"], &rig), &rig);
+            let found = observe(&mut fs).unwrap();
+            total.ghosts += in_place(&found).difference(&since).count();
+            total += kept(&found, &synced, &unchanged);
+            chips += 1;
+        }
+        println!("{chips} chips: {total:?}");
+    }
+    assert!(chips > 100 && total.ghosts == 0, "{chips} chips: {total:?}");
     assert!(total.same * 100 >= total.files * 98 && total.in_place * 100 >= total.files * 95, "{total:?}");
 }
 
