@@ -10,7 +10,7 @@ use flexfs_core::{Doubt, Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, 
 use lab::crash::{Record, Rig, Run, Tap, Torn};
 use lab::model::{Body, ModelFs};
 use lab::ops::{Call, Step, Supply, observe};
-use nand::{Cause, Nand};
+use nand::{Cause, CellMode, Nand};
 
 const NEW_ID: [u8; 16] = *b"salvaged volume!";
 
@@ -263,6 +263,57 @@ fn a_chip_with_nothing_of_a_volume_is_refused_and_left_as_it_is() {
     let Err((chip, error)) = Fs::salvage(chip, NEW_ID, rig.options, &mut |_, _| {}) else { panic!("there is nothing") };
     assert!(matches!(error, Error::NotFlexfs(_)), "{error}");
     assert_eq!(chip.operations(), operations);
+}
+
+/// Writes units of an SLC block to another, from its unit `at` on.
+fn copy_units(chip: &mut Chip, from: u32, units: std::ops::Range<u32>, to: u32, at: u32) {
+    let geometry = chip.geometry().clone();
+    let (mut data, mut spare) = (vec![0; geometry.page_bytes as usize], vec![0; geometry.spare_bytes as usize]);
+    for (unit, at) in units.zip(at..) {
+        let page = chip.layout(CellMode::Slc).unit_pages(unit)[0];
+        chip.read(from, page, 0, &mut data, &mut spare, Cause::Host).unwrap();
+        chip.program(to, at, CellMode::Slc, &data, &spare, Cause::Host).unwrap();
+    }
+}
+
+/// A block that held both an anchor and data (the work of an image with bad intentions) was kept for its data by a
+/// salvage, and the next mount came across that anchor before the new one: where it pointed nothing was left.
+#[test]
+fn an_anchor_among_data_does_not_stand_in_the_way_of_the_new_one() {
+    let rig = rig("flexfs-mlc", 32, 16, Mode::SlcOnly);
+    let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
+    let file = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+    let ino = fs.create(ROOT_INO, b"file", file, 1).unwrap().ino;
+    fs.write(ino, 0, &[7; 30 * 4096], 1).unwrap();
+    fs.sync(1).unwrap();
+    let ino = fs.create(ROOT_INO, b"last", file, 1).unwrap().ino;
+    fs.write(ino, 0, &[8; 10 * 4096], 1).unwrap();
+    let (chip, unmounted) = fs.unmount(1);
+    unmounted.unwrap();
+    let fs = Fs::mount(chip, rig.options.clone()).map_err(|(_, error)| error).unwrap();
+    let blocks_of = |wanted: &str| {
+        fs.blocks().filter(|block| block.used_as == wanted).map(|block| block.number).collect::<Vec<u32>>()
+    };
+    let (anchors, log) = (blocks_of("anchor"), blocks_of("log"));
+    let (&[zero, one], &[first, second, .., last]) = (&anchors[..], &log[..]) else { panic!("{anchors:?} {log:?}") };
+    let mut chip = fs.into_chip();
+    // The only anchor goes to block 2, with data behind it; data takes the place of both others.
+    let written = chip.written_pages();
+    let units = |block| written.iter().filter(|(written, _)| *written == block).count() as u32;
+    assert!(units(last) < 8, "it is full");
+    copy_units(&mut chip, one, units(one) - 1..units(one), 2, 0);
+    for (from, to, at) in [(last, 2, 1), (first, zero, 0), (second, one, 0)] {
+        if at == 0 {
+            chip.erase(to, Cause::Host).unwrap();
+        }
+        copy_units(&mut chip, from, 0..units(from), to, at);
+        chip.erase(from, Cause::Host).unwrap();
+    }
+    let (mut fs, salvaged) = salvage(chip, &rig);
+    assert!(!salvaged.renamed, "the anchor was not found");
+    let mut data = [0; 30 * 4096];
+    let found = fs.lookup(ROOT_INO, b"file").unwrap().ino;
+    assert!(fs.read(found, 0, &mut data).unwrap() == data.len() && data == [7; 30 * 4096]);
 }
 
 /// An older version of a chunk must not take the place of one that cannot be read.
