@@ -70,12 +70,16 @@ pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<V
     let (each, mixed) = if everything { (1, ALL_MIXES) } else { (SLICE_SEQUENCES, SLICE_MIXES) };
     let named = |case: &Case| setups.iter().any(|setup| setup.name == case.setup.name);
     let mut cases: Vec<Case> = processes()?.into_iter().map(|(_, case)| case).filter(named).collect();
-    for process in &mut cases {
-        process.depth.every_tear = everything;
+    if !everything {
+        cases.iter_mut().for_each(|process| process.depth.every_tear = false);
+    }
+    cases.extend(setups.iter().flat_map(|&setup| mixes(setup, seed..seed + mixed, MIX_STEPS)));
+    if everything {
+        // There are many more of them, and more cuts in each.
+        cases.iter_mut().for_each(|case| case.depth.again = [1, 1]);
     }
     for &setup in setups {
         cases.extend(formats(setup)?);
-        cases.extend(mixes(setup, seed..seed + mixed, MIX_STEPS));
     }
     let mut all = Vec::new();
     for &setup in setups {
