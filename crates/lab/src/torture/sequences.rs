@@ -50,10 +50,13 @@ const OPERATIONS: [&str; 37] = [
 /// More of them, where data is written natively: these are long enough to be, and programs of one endanger others of it.
 const LONG: [&str; 2] = ["write foo 0 60000", "append A/bar 40000"];
 
-/// How sequences, formatting and internal processes are cut: in every way, and recoveries at some places.
+/// How sequences and formatting are cut: in every way, and recoveries at some places.
 const SEQUENCE_DEPTH: Depth = Depth { every_tear: true, again: [2, 1] };
-/// How random histories are.
+/// How random histories and internal processes are in a slice.
 const MIX_DEPTH: Depth = Depth { every_tear: false, again: [4, 1] };
+const PROCESS_DEPTH: Depth = Depth { every_tear: false, again: [2, 1] };
+/// And where everything is run: there are many more cuts, so it is in breadth rather than depth.
+const MANY_AGAIN: [usize; 2] = [1, 1];
 
 /// Of a slice: one of so many sequences, and random histories of each setup.
 const SLICE_SEQUENCES: usize = 16;
@@ -70,13 +73,10 @@ pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<V
     let (each, mixed) = if everything { (1, ALL_MIXES) } else { (SLICE_SEQUENCES, SLICE_MIXES) };
     let named = |case: &Case| setups.iter().any(|setup| setup.name == case.setup.name);
     let mut cases: Vec<Case> = processes()?.into_iter().map(|(_, case)| case).filter(named).collect();
-    if !everything {
-        cases.iter_mut().for_each(|process| process.depth.every_tear = false);
-    }
+    cases.iter_mut().for_each(|process| process.depth.every_tear = everything);
     cases.extend(setups.iter().flat_map(|&setup| mixes(setup, seed..seed + mixed, MIX_STEPS)));
     if everything {
-        // There are many more of them, and more cuts in each.
-        cases.iter_mut().for_each(|case| case.depth.again = [1, 1]);
+        cases.iter_mut().for_each(|case| case.depth.again = MANY_AGAIN);
     }
     for &setup in setups {
         cases.extend(formats(setup)?);
@@ -194,7 +194,8 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
     let mut cases = Vec::new();
     for (name, setups, ground, text, quiet) in list {
         for setup in setups {
-            cases.push((name, case(Setup::named(setup)?, ground, &text, quiet)?));
+            let case = case(Setup::named(setup)?, ground, &text, quiet)?;
+            cases.push((name, Case { depth: PROCESS_DEPTH, ..case }));
         }
     }
     Ok(cases)
