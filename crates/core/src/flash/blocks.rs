@@ -281,16 +281,16 @@ impl BlockTable {
         }
     }
 
-    /// The reusable block to take next: not failing, least erased, erased ones first. The last one that anchors may stand
-    /// in is kept for them, unless there is no other.
-    pub fn pick(&self, horizon: Horizon) -> Option<u32> {
+    /// The reusable block to take next: not failing, least erased, or most for what is `cold`, erased ones first. The last
+    /// one that anchors may stand in is kept for them, unless there is no other.
+    pub fn pick(&self, horizon: Horizon, cold: bool) -> Option<u32> {
         let candidates =
             || self.iter().filter(|&(number, block)| !block.entry.failing && self.reusable(number, horizon));
         let for_anchors = candidates().take_while(|&(number, _)| number < ANCHOR_BLOCKS).count();
         let key = |number: u32, block: &Block| {
             let kept = for_anchors == 1 && number < ANCHOR_BLOCKS;
             let erases = block.entry.erases + u32::from(!block.entry.erased);
-            (kept, erases, !block.entry.erased, number < ANCHOR_BLOCKS)
+            (kept, if cold { u32::MAX - erases } else { erases }, !block.entry.erased, number < ANCHOR_BLOCKS)
         };
         candidates().min_by_key(|&(number, block)| key(number, block)).map(|(number, _)| number)
     }

@@ -80,6 +80,8 @@ pub struct Flash<N: Nand> {
     pub homeless: Option<Exposed>,
     /// Slots whose address changed; the index must follow.
     pub moved: Vec<Moved>,
+    /// Whether what is written now has not changed for long: a block opened for it is a worn one.
+    pub cold: bool,
     /// Log blocks opened since the last checkpoint.
     pub opened: u32,
     /// Bytes programmed in the volume's life, by cause.
@@ -114,6 +116,7 @@ impl<N: Nand> Flash<N> {
             broken: None,
             homeless: None,
             moved: Vec::new(),
+            cold: false,
             opened: 0,
             written_bytes: [0; Cause::ALL.len()],
             corrupt_reads: 0,
@@ -231,7 +234,7 @@ impl<N: Nand> Flash<N> {
     /// Takes a free block, erased. It counts as open, so that nothing else takes it before its head has opened it.
     pub fn take_block(&mut self, cause: Cause) -> Result<u32> {
         loop {
-            let block = self.blocks.pick(self.horizon()).ok_or(Error::NoSpace)?;
+            let block = self.blocks.pick(self.horizon(), self.cold).ok_or(Error::NoSpace)?;
             if self.blocks.get(block).entry.erased || self.erase(block, cause)? {
                 if let Some(mut found) = self.blocks.get_mut(block) {
                     found.open = true;

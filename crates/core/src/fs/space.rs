@@ -244,7 +244,8 @@ impl<N: Nand> Fs<N> {
         victim::choose(ranked, outlook)
     }
 
-    /// Starts moving the content of the least erased block, if it has fallen far behind. Whether it did.
+    /// Starts moving the content of the least erased block, if it has fallen far behind, to the most erased one that is
+    /// free: callers go on with the former. Whether it did.
     fn level_wear(&mut self) -> bool {
         let limit = victim::wear_gap(self.flash.nand.endurance(CellMode::Native));
         let log = self.flash.blocks.iter().filter(|(_, block)| {
@@ -253,9 +254,12 @@ impl<N: Nand> Fs<N> {
         let coldest = log.map(|(number, block)| (block.entry.erases, number)).min();
         let good = self.flash.blocks.iter().filter(|(_, block)| block.entry.used_as != Use::Bad);
         let most = good.map(|(_, block)| block.entry.erases).max().unwrap_or(0);
+        let worn = self.flash.blocks.pick(self.flash.horizon(), true);
+        let worn = worn.map_or(0, |number| self.flash.blocks.get(number).entry.erases);
         match coldest {
-            Some((erases, number)) if most > erases + limit => {
-                self.start_collecting(number, true);
+            // From one young block to another would wear both for nothing.
+            Some((erases, number)) if most > erases + limit && worn > erases + limit / 2 => {
+                self.start_levelling(number);
                 true
             }
             _ => false,

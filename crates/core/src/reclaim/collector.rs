@@ -27,9 +27,13 @@ struct Moving {
 /// A block being emptied.
 pub struct Collector {
     victim: u32,
+    /// The victim's erases: with one more it is another block.
+    erases: u32,
     cause: Cause,
     /// Whether copies go to native cells.
     to_native: bool,
+    /// Whether they go to worn blocks.
+    cold: bool,
     /// The block's tags, if its summary has been read.
     tags: Option<Vec<[u8; TAG_BYTES]>>,
     /// Whether the summary has been looked for.
@@ -40,8 +44,9 @@ pub struct Collector {
 }
 
 impl Collector {
-    fn new(victim: u32, cause: Cause, to_native: bool) -> Self {
-        Self { victim, cause, to_native, tags: None, looked: false, next: 0, moving: Vec::new(), moving_bytes: 0 }
+    fn new((victim, erases): (u32, u32), cause: Cause, to_native: bool) -> Self {
+        let (tags, moving) = (None, Vec::new());
+        Self { victim, erases, cause, to_native, cold: false, tags, looked: false, next: 0, moving, moving_bytes: 0 }
     }
 }
 
@@ -57,13 +62,25 @@ impl<N: Nand> Fs<N> {
             (false, true) => Cause::Gc,
             (false, false) => Cause::Migration,
         };
-        self.collector = Some(Collector::new(victim, cause, to_native));
+        self.collector = Some(Collector::new((victim, block.erases), cause, to_native));
+    }
+
+    /// Starts moving the content of `victim`, which has not changed for long, to worn blocks.
+    pub(crate) fn start_levelling(&mut self, victim: u32) {
+        self.start_collecting(victim, true);
+        self.collector.iter_mut().for_each(|job| job.cold = true);
     }
 
     /// Moves at most one slot's worth of the block being emptied.
     pub(crate) fn collect_step(&mut self) -> Result<()> {
         let Some(mut job) = self.collector.take() else { return Ok(()) };
+        if self.flash.blocks.get(job.victim).entry.erases != job.erases {
+            // Callers emptied it, and it holds something else: what was taken along is out of date.
+            return Ok(());
+        }
+        self.flash.cold = job.cold;
         let done = self.collect_some(&mut job);
+        self.flash.cold = false;
         match done {
             Ok(false) => self.collector = Some(job),
             Ok(true) => {
@@ -221,7 +238,9 @@ impl<N: Nand> Fs<N> {
     /// Moves what is live in one slot of any block, at once: recovery does so with pages that may be unstable.
     pub(crate) fn move_one(&mut self, slot: Slot) -> Result<()> {
         let to_native = self.relocates_to_native();
-        let mut job = Collector::new(self.flash.shape.block_of(slot), Cause::Metadata, to_native);
+        let victim = self.flash.shape.block_of(slot);
+        let erases = self.flash.blocks.get(victim).entry.erases;
+        let mut job = Collector::new((victim, erases), Cause::Metadata, to_native);
         job.looked = true;
         self.move_slot(&mut job, slot)?;
         if job.moving.is_empty() { Ok(()) } else { self.flush_moving(&mut job) }
