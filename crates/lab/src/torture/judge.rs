@@ -88,7 +88,7 @@ pub(super) fn judge(
     let recovered = caught(|| {
         let twin = recover(base, (torn, cuts), history, now_ns, record, &mut again)?;
         // Whoever runs one case again wants to know; of many a part will do.
-        let written_to = cuts.len() == 1 || matches!(only, Cuts::Only(_)) || draw(cuts) % WRITTEN_TO == 0;
+        let written_to = cuts.len() == 1 || matches!(only, Cuts::Only(_)) || draw(cuts).is_multiple_of(WRITTEN_TO);
         if written_to { prove_writable(twin, base) } else { Ok(()) }
     });
     let operations = again.last().map_or(0, |last: &Torn| last.operation + 1 - start);

@@ -208,7 +208,7 @@ impl Base {
     /// compression.
     pub(super) fn options(&self, drawn: u64) -> MountOptions {
         let mut options = self.rig.options.clone();
-        if drawn % OTHER_OPTIONS == 0 {
+        if drawn.is_multiple_of(OTHER_OPTIONS) {
             options.mode = MODES[(drawn >> 8) as usize % MODES.len()];
             options.compression = COMPRESSIONS[(drawn >> 16) as usize % COMPRESSIONS.len()];
         }
