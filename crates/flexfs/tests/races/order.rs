@@ -210,10 +210,12 @@ impl Search<'_> {
                         sizing.is_some_and(|sizing| state.would_size(other, &sizing.op, thread) == Some(*size))
                     })
             }
-            (Op::Read(_), Outcome::Value(0)) => {
+            (Op::Read(offset), Outcome::Value(0)) => {
                 let cuts =
                     |other: &&Call| matches!(other.op, Op::Resize(_) | Op::Open(_, OpenFlags { truncate: true, .. }));
-                self.early_sizes && self.threads.iter().flatten().copied().filter(cuts).any(meets)
+                self.early_sizes
+                    && state.ends_before(thread, *offset)
+                    && self.threads.iter().flatten().copied().filter(cuts).any(meets)
             }
             _ => false,
         };

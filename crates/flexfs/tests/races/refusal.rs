@@ -13,7 +13,7 @@ const EXISTS: Outcome = Outcome::Error(17);
 /// Calls as `(thread, begin, end, call, outcome)`.
 type History = Vec<(usize, u64, u64, Op, Outcome)>;
 
-fn verdict(history: &History) -> Verdict {
+fn verdict(history: &History, early_sizes: bool) -> Verdict {
     let calls: Vec<Call> = history
         .iter()
         .map(|(thread, begin_ns, end_ns, op, outcome)| Call {
@@ -24,7 +24,7 @@ fn verdict(history: &History) -> Verdict {
             outcome: Some(outcome.clone()),
         })
         .collect();
-    let burst = Burst { before: &State::empty(), threads: THREADS, after: None, early_sizes: false };
+    let burst = Burst { before: &State::empty(), threads: THREADS, after: None, early_sizes };
     search(&burst, &calls)
 }
 
@@ -32,6 +32,17 @@ fn verdict(history: &History) -> Verdict {
 pub fn assert_refused() {
     let done = || Outcome::Done;
     let open = Op::Open(A, OpenFlags { create: false, truncate: false });
+    let cut = |first: Outcome, second: Outcome, file: Place| {
+        vec![
+            (0, 0, 1, Op::Create(A), done()),
+            (1, 2, 3, Op::Create(B), done()),
+            (1, 4, 5, Op::Write(0, 7), done()),
+            (0, 6, 7, Op::Open(file, OpenFlags { create: false, truncate: false }), done()),
+            (0, 8, 20, Op::Resize(0), done()),
+            (1, 9, 10, Op::Read(0), first),
+            (1, 11, 12, Op::Read(0), second),
+        ]
+    };
     let cases: [(History, Outcome); 5] = [
         // One of two makes the file.
         (vec![(0, 0, 9, Op::Create(A), done()), (1, 0, 9, Op::Create(A), EXISTS)], done()),
@@ -69,9 +80,16 @@ pub fn assert_refused() {
         ),
     ];
     for (mut history, wrong) in cases {
-        assert_eq!(verdict(&history), Verdict::Ordered);
+        assert_eq!(verdict(&history, false), Verdict::Ordered);
         let last = history.len() - 1;
         history[last].4 = wrong;
-        assert_eq!(verdict(&history), Verdict::Impossible);
+        assert_eq!(verdict(&history, false), Verdict::Impossible);
     }
+    // Zeros behind a new end are allowed for where the kernel may see one late, and nowhere else.
+    let [zeros, seven] = [0, 7].map(Outcome::Value);
+    let after_the_end = cut(Outcome::End, zeros.clone(), B);
+    assert_eq!(verdict(&after_the_end, true), Verdict::Ordered);
+    assert_eq!(verdict(&after_the_end, false), Verdict::Impossible);
+    assert_eq!(verdict(&cut(seven.clone(), seven.clone(), A), true), Verdict::Ordered);
+    assert_eq!(verdict(&cut(seven, zeros, A), true), Verdict::Impossible);
 }

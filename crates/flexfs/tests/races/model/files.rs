@@ -95,6 +95,11 @@ impl State {
         (sized == looked_at).then_some(new)
     }
 
+    /// Whether a thread's open file ends at `offset`, or before.
+    pub fn ends_before(&self, thread: usize, offset: u32) -> bool {
+        self.threads[thread].file.is_some_and(|file| self.size(file) <= offset)
+    }
+
     fn resize(&mut self, id: Id, len: u32) {
         if let What::File { size, records } = &mut self.node(id).what {
             *size = len;
