@@ -52,11 +52,10 @@ const LONG: [&str; 2] = ["write foo 0 60000", "append A/bar 40000"];
 
 /// How sequences and formatting are cut: in every way, and recoveries at some places.
 const SEQUENCE_DEPTH: Depth = Depth { every_tear: true, again: [2, 1] };
-/// How random histories and internal processes are in a slice.
+/// How random histories are.
 const MIX_DEPTH: Depth = Depth { every_tear: false, again: [4, 1] };
+/// How internal processes are, but in every way where everything is run.
 const PROCESS_DEPTH: Depth = Depth { every_tear: false, again: [2, 1] };
-/// And where everything is run: there are many more cuts, so it is in breadth rather than depth.
-const MANY_AGAIN: [usize; 2] = [1, 1];
 
 /// Of a slice: one of so many sequences, and random histories of each setup.
 const SLICE_SEQUENCES: usize = 16;
@@ -75,9 +74,6 @@ pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<V
     let mut cases: Vec<Case> = processes()?.into_iter().map(|(_, case)| case).filter(named).collect();
     cases.iter_mut().for_each(|process| process.depth.every_tear = everything);
     cases.extend(setups.iter().flat_map(|&setup| mixes(setup, seed..seed + mixed, MIX_STEPS)));
-    if everything {
-        cases.iter_mut().for_each(|case| case.depth.again = MANY_AGAIN);
-    }
     for &setup in setups {
         cases.extend(formats(setup)?);
     }
@@ -212,10 +208,10 @@ mod tests {
             case.depth = Depth { every_tear: false, again: [0, 0] };
             let base = Base::prepare(case.setup, case.ground).unwrap();
             let findings = case.run(&base, Cuts::Planned);
-            let name = format!("{name} on {}", case.setup.name);
-            assert_eq!(findings.violations, [], "{name}");
-            assert!(findings.points > 3, "{name}: {findings:?}");
-            let happened = match name.split_once(" on ").unwrap_or_default().0 {
+            let place = format!("{name} on {}", case.setup.name);
+            assert_eq!(findings.violations, [], "{place}");
+            assert!(findings.points > 3, "{place}: {findings:?}");
+            let happened = match name {
                 "migration" => findings.migrated,
                 "collection" => findings.collected,
                 "levelling" | "changes while blocks are emptied" => findings.levelled,
@@ -224,7 +220,7 @@ mod tests {
                 "checkpoint" => findings.checkpoints,
                 _ => 1,
             };
-            assert!(happened > 0, "{name} did not happen: {findings:?}");
+            assert!(happened > 0, "{place}: it did not happen: {findings:?}");
         }
     }
 
