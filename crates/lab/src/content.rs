@@ -29,15 +29,16 @@ impl Fill {
 
     /// The first `len` bytes.
     pub fn bytes(self, len: usize) -> Vec<u8> {
-        let mut out = Vec::with_capacity(len + 16);
-        let mut word = self.start / 8;
+        let mut out = vec![0; len];
+        // Up to the first whole word, then word by word.
         let lead = (self.start % 8) as usize;
-        while out.len() < len + lead {
-            out.extend_from_slice(&self.word(word).to_le_bytes());
-            word += 1;
+        let (head, whole) = out.split_at_mut(((8 - lead) % 8).min(len));
+        for (to, from) in head.iter_mut().zip(self.word(self.start / 8).to_le_bytes().into_iter().skip(lead)) {
+            *to = from;
         }
-        out.drain(..lead);
-        out.truncate(len);
+        for (piece, word) in whole.chunks_mut(8).zip(self.start.div_ceil(8)..) {
+            piece.copy_from_slice(&self.word(word).to_le_bytes()[..piece.len()]);
+        }
         out
     }
 

@@ -81,26 +81,22 @@ impl History {
     /// Finds the prefix that a recovered volume shows (the longest, where several look alike), makes it the live and
     /// durable state and returns its length; `None` where it shows none.
     pub fn settle(&mut self, observed: &ModelFs) -> Option<usize> {
-        let (digests, found) = (self.digests(observed), observed.digest());
-        let alike = (0..digests.len()).rev().filter(|&length| digests.get(length) == Some(&found));
-        let mut states = alike.map(|length| (length, self.prefix(length, observed)));
-        let (length, mut state) = states.find(|(_, state)| state.time_differences(observed).is_empty())?;
+        let matches =
+            |state: &ModelFs| state.digest() == observed.digest() && state.time_differences(observed).is_empty();
+        let mut state = self.durable.clone();
+        let mut found = matches(&state).then(|| (0, state.clone()));
+        for (piece, length) in self.pending.iter().zip(1..) {
+            step(&mut state, piece, Some(observed));
+            if matches(&state) {
+                found = Some((length, state.clone()));
+            }
+        }
+        let (length, mut state) = found?;
         state.forget_handles();
         self.pending.clear();
         self.live = state.clone();
         self.durable = state;
         Some(length)
-    }
-
-    /// The digest of every allowed state, from nothing to everything pending.
-    pub fn digests(&self, observed: &ModelFs) -> Vec<u64> {
-        let mut state = self.durable.clone();
-        let mut digests = vec![state.digest()];
-        for piece in &self.pending {
-            step(&mut state, piece, Some(observed));
-            digests.push(state.digest());
-        }
-        digests
     }
 
     fn prefix(&self, length: usize, observed: &ModelFs) -> ModelFs {

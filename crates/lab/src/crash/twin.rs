@@ -97,12 +97,12 @@ impl<N: Emulated> Twin<N> {
         if !lines.is_empty() {
             return Err(format!("times differ, model against volume:\n  {}", lines.join("\n  ")));
         }
-        self.check()
+        self.check_structure()
     }
 
-    /// Lets the volume check itself.
-    pub fn check(&mut self) -> Result<(), String> {
-        let report = self.fs.check().map_err(|error| format!("check: {error}"))?;
+    /// Lets the volume check itself, every file of which was read.
+    fn check_structure(&mut self) -> Result<(), String> {
+        let report = self.fs.check_structure().map_err(|error| format!("check: {error}"))?;
         if report.findings.is_empty() {
             Ok(())
         } else {
@@ -130,7 +130,7 @@ impl<N: Emulated> Twin<N> {
             Some(length) => length,
             None => return Err(self.history.explain(&observe(&mut self.fs)?)),
         };
-        self.check()?;
+        self.check_structure()?;
         Ok(length)
     }
 

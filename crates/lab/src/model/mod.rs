@@ -11,6 +11,7 @@ mod node;
 pub mod sparse;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flexfs_core::{Ino, ROOT_INO};
 
@@ -45,10 +46,10 @@ fn refuse<T>(errno: i32) -> Answer<T> {
     Err(Refused(vec![errno]))
 }
 
-/// The model.
+/// The model. A copy shares the inodes that neither changes.
 #[derive(Clone, Debug)]
 pub struct ModelFs {
-    nodes: BTreeMap<Ino, Node>,
+    nodes: BTreeMap<Ino, Arc<Node>>,
     digest: u64,
 }
 
@@ -58,13 +59,13 @@ impl ModelFs {
         let mut root = Node::new(root_mode, ROOT_INO, now_ns);
         (root.uid, root.gid) = (uid, gid);
         let digest = root.digest(ROOT_INO);
-        Self { nodes: BTreeMap::from([(ROOT_INO, root)]), digest }
+        Self { nodes: BTreeMap::from([(ROOT_INO, Arc::new(root))]), digest }
     }
 
     /// A tree put together from outside, such as what stands on a volume.
     pub fn from_nodes(nodes: BTreeMap<Ino, Node>) -> Self {
         let digest = nodes.iter().fold(0u64, |sum, (&ino, node)| sum.wrapping_add(node.digest(ino)));
-        Self { nodes, digest }
+        Self { nodes: nodes.into_iter().map(|(ino, node)| (ino, Arc::new(node))).collect(), digest }
     }
 
     /// The digest of everything reachable.
@@ -73,12 +74,12 @@ impl ModelFs {
     }
 
     pub fn node(&self, ino: Ino) -> Option<&Node> {
-        self.nodes.get(&ino)
+        self.nodes.get(&ino).map(|node| &**node)
     }
 
     /// Every inode, those without a name included.
     pub fn nodes(&self) -> impl Iterator<Item = (Ino, &Node)> {
-        self.nodes.iter().map(|(&ino, node)| (ino, node))
+        self.nodes.iter().map(|(&ino, node)| (ino, &**node))
     }
 
     /// Bytes a file system needs at least to store this: file bytes that are not zero, and xattrs.
@@ -127,7 +128,8 @@ impl ModelFs {
     /// What a remount leaves: no handle is open, inodes without a name are gone.
     pub fn forget_handles(&mut self) {
         self.nodes.retain(|_, node| node.nlink > 0);
-        self.nodes.values_mut().for_each(|node| node.open = 0);
+        let held = self.nodes.values_mut().filter(|node| node.open > 0);
+        held.for_each(|node| Arc::make_mut(node).open = 0);
     }
 
     /// Inodes whose modification time differs from that in `other`.
@@ -171,7 +173,7 @@ impl ModelFs {
         if node.nlink > 0 {
             self.digest = self.digest.wrapping_sub(node.digest(ino));
         }
-        change(&mut node);
+        change(Arc::make_mut(&mut node));
         if node.nlink > 0 {
             self.digest = self.digest.wrapping_add(node.digest(ino));
         }
@@ -182,6 +184,6 @@ impl ModelFs {
 
     fn insert(&mut self, ino: Ino, node: Node) {
         self.digest = self.digest.wrapping_add(node.digest(ino));
-        self.nodes.insert(ino, node);
+        self.nodes.insert(ino, Arc::new(node));
     }
 }

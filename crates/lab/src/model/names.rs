@@ -241,7 +241,7 @@ impl ModelFs {
     }
 
     pub(super) fn is_dir(&self, ino: Ino) -> bool {
-        self.nodes.get(&ino).is_some_and(Node::is_dir)
+        self.nodes.get(&ino).is_some_and(|node| node.is_dir())
     }
 
     /// Gives `ino`, until now in directory `old_parent`, the name `to`.
