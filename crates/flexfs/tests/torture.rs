@@ -51,6 +51,8 @@ fn histories_on_a_failing_medium_are_run_by_seed() {
     let counts = ["calls", "cuts", "failures", "corrected_bits", "refused_reads"];
     assert!(counts.iter().all(|&name| report[name] == again[name]), "{report} {again}");
     assert!(run(&mut flexfs(["torture", "--media", "1"])).contains("violations"));
+    let part = json(&["--media", "12", "--seed", "40", "--keep", "0-9,50-59"]);
+    assert!((1..=12 * 20).contains(&part["calls"].as_u64().unwrap()), "{part}");
 }
 
 #[test]

@@ -285,7 +285,7 @@ mod tests {
     const CHUNK_BYTES: u64 = 4096;
     const CHUNKS: u64 = 16;
 
-    fn volume() -> Fs<Chip> {
+    fn volume(mode: Mode) -> Fs<Chip> {
         let mut profile = Profile::builtin("flexfs-mlc").unwrap();
         (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 16);
         let mut chip = Chip::new(&profile, 1).unwrap();
@@ -298,17 +298,65 @@ mod tests {
             now_ns: 1,
         };
         Fs::format(&mut chip, &options).unwrap();
-        let options = MountOptions { mode: Mode::SlcOnly, ..MountOptions::default() };
+        mounted(chip, mode)
+    }
+
+    fn mounted(chip: Chip, mode: Mode) -> Fs<Chip> {
+        let options = MountOptions { mode, ..MountOptions::default() };
         Fs::mount(chip, options).map_err(|(_, error)| error).unwrap()
+    }
+
+    fn file(fs: &mut Fs<Chip>, name: &[u8]) -> u64 {
+        let file = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+        fs.create(ROOT_INO, name, file, 1).unwrap().ino
+    }
+
+    /// A volume written natively and mounted SLC-only moves to SLC what fits into one block of that. It once tried so with
+    /// the rest as well, and had no second block for it where only one was free.
+    #[test]
+    fn what_one_slc_block_does_not_hold_stays_native() {
+        let mut fs = volume(Mode::NativeOnly);
+        let ino = file(&mut fs, b"file");
+        let block_bytes = fs.flash.shape.native.content_slots() as usize * CHUNK_BYTES as usize;
+        fs.write(ino, 0, &vec![1; 3 * block_bytes], 1).unwrap();
+        let (chip, done) = fs.unmount(1);
+        done.unwrap();
+        let mut fs = mounted(chip, Mode::SlcOnly);
+        assert!(!fs.relocates_to_native(), "it is too full");
+        let slc_bytes = fs.flash.shape.slc.content_slots() * CHUNK_BYTES as u32;
+        let native_bytes = |fs: &Fs<Chip>| -> u32 {
+            let native = fs.flash.blocks.iter().filter(|(_, block)| block.entry.native);
+            native.map(|(_, block)| block.entry.live_bytes).sum()
+        };
+        let empty_one_above = |fs: &mut Fs<Chip>, bytes: u32| {
+            let above = |block: &crate::flash::blocks::Block| block.entry.native && block.entry.live_bytes > bytes;
+            let victim = fs.flash.blocks.iter().find(|(_, block)| above(block)).map(|(number, _)| number).unwrap();
+            fs.start_collecting(victim, false);
+            while fs.collector.is_some() {
+                fs.collect_step().unwrap();
+            }
+            assert_eq!(fs.flash.blocks.get(victim).entry.live_bytes, 0);
+        };
+        let before = native_bytes(&fs);
+        empty_one_above(&mut fs, slc_bytes);
+        assert_eq!(native_bytes(&fs), before, "it was moved to SLC");
+        fs.punch(ino, CHUNK_BYTES, 3 * block_bytes as u64, 1).unwrap();
+        fs.sync(1).unwrap();
+        // The first chunk, and the file's inode.
+        for _ in 0..2 {
+            if native_bytes(&fs) > 0 {
+                empty_one_above(&mut fs, 0);
+            }
+        }
+        assert_eq!(native_bytes(&fs), 0, "something small stays native");
     }
 
     /// Background work once went on with a block that callers had emptied and filled again since: what it found there
     /// it had not looked for, and it gave the block up until the next mount.
     #[test]
     fn a_victim_that_was_emptied_and_used_again_is_let_go() {
-        let mut fs = volume();
-        let file = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
-        let ino = fs.create(ROOT_INO, b"file", file, 1).unwrap().ino;
+        let mut fs = volume(Mode::SlcOnly);
+        let ino = file(&mut fs, b"file");
         let overwrite = |fs: &mut Fs<Chip>, turn: u64| {
             fs.write(ino, turn % CHUNKS * CHUNK_BYTES, &[turn as u8; CHUNK_BYTES as usize], 1).unwrap();
             fs.sync(1).unwrap();

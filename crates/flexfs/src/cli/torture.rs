@@ -34,7 +34,7 @@ pub struct Torture {
     #[arg(long)]
     pub exhaustive: bool,
     /// So many random histories on a failing medium, of seeds from --seed on, and nothing else
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+    #[arg(long, value_name = "N", group = "random", value_parser = clap::value_parser!(u64).range(1..),
         conflicts_with_all = ["exhaustive", "fail_fast", "chip", "ground", "ops", "mix", "format", "cuts"])]
     pub media: Option<u64>,
     /// Other random histories, and another part of the sequences
@@ -70,10 +70,10 @@ pub struct Replay {
     #[arg(long, default_value_t = 0, requires = "ops", conflicts_with = "format")]
     pub quiet: usize,
     /// The random operations of this seed
-    #[arg(long, value_name = "SEED", requires_all = ["chip", "keep"], conflicts_with = "exhaustive")]
+    #[arg(long, value_name = "SEED", group = "random", requires_all = ["chip", "keep"], conflicts_with = "exhaustive")]
     pub mix: Option<u64>,
-    /// Of --mix, the operations of these numbers, such as 0-20,25
-    #[arg(long, value_name = "NUMBERS", value_parser = numbers, requires = "mix")]
+    /// Of --mix or --media, the operations of these numbers, such as 0-20,25
+    #[arg(long, value_name = "NUMBERS", value_parser = numbers, requires = "random")]
     pub keep: Option<Numbers>,
     /// With --mix, programs and erases fail now and then
     #[arg(long, requires = "mix")]

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
-use lab::torture::{self, Base, Campaign, Case, Cuts, MediaReport, Progress, Report, Script, Setup, Violation};
+use lab::torture::{
+    self, Base, Campaign, Case, Cuts, MediaReport, MediaViolation, Progress, Report, Script, Setup, Violation,
+};
 use serde_json::{Value, json};
 
 use crate::output::{grouped, table};
@@ -76,7 +78,8 @@ fn campaign(args: &cli::Torture) -> Result<Report, String> {
 }
 
 fn media(runs: u64, args: &cli::Torture) -> MediaReport {
-    with_bar(|progress| torture::media_runs(args.seed..args.seed.saturating_add(runs), threads(args), progress))
+    let (seeds, keep) = (args.seed..args.seed.saturating_add(runs), args.replay.keep.as_deref());
+    with_bar(|progress| torture::media_runs(seeds, keep, threads(args), progress))
 }
 
 fn threads(args: &cli::Torture) -> usize {
@@ -152,15 +155,9 @@ fn to_text(report: &Report, seconds: f64) -> String {
     text + &table(&rows)
 }
 
-/// The command that runs the history of a seed again.
-fn media_command(seed: u64) -> String {
-    format!("flexfs torture --media 1 --seed {seed}")
-}
-
 fn media_json(report: &MediaReport, seed: u64, seconds: f64) -> String {
     let all = &report.all;
-    let violation =
-        |(seed, error): &(u64, String)| json!({ "seed": seed, "error": error, "replay": media_command(*seed) });
+    let violation = |violation: &MediaViolation| json!({ "seed": violation.seed, "error": violation.error, "replay": violation.command() });
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "seed": seed,
@@ -180,7 +177,7 @@ fn media_json(report: &MediaReport, seed: u64, seconds: f64) -> String {
 
 fn media_text(report: &MediaReport, seconds: f64) -> String {
     let all = &report.all;
-    let told = report.violations.iter().map(|(seed, error)| format!("{error}\n  {}\n\n", media_command(*seed)));
+    let told = report.violations.iter().map(|violation| format!("{}\n  {}\n\n", violation.error, violation.command()));
     let rows = [
         ("histories", grouped(report.runs)),
         ("calls", grouped(all.tally.calls as u64)),

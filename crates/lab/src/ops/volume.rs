@@ -17,7 +17,7 @@ use crate::model::{Body, ModelFs, Node};
 const READDIR_BATCH: usize = 5;
 
 /// Bytes fetched with one `read` when a volume is observed.
-const READ_BATCH: usize = 128 << 10;
+const READ_BATCH: usize = 32 << 10;
 
 /// A directory with more entries than this is taken for an endless one.
 const ENTRIES_LIMIT: usize = 1 << 20;
@@ -99,84 +99,96 @@ fn entries<N: Nand>(fs: &mut Fs<N>, dir: Ino) -> Result<Vec<(Vec<u8>, Ino, u32)>
 
 /// Everything reachable from the root.
 pub fn observe<N: Nand>(fs: &mut Fs<N>) -> Result<ModelFs, String> {
-    walk(fs, true)
+    Walk { fs, keep: true, buf: vec![0; READ_BATCH] }.tree()
 }
 
 /// Everything reachable from the root, every byte read; of file contents only the digest is kept.
 pub fn glimpse<N: Nand>(fs: &mut Fs<N>) -> Result<ModelFs, String> {
-    walk(fs, false)
+    Walk { fs, keep: false, buf: vec![0; READ_BATCH] }.tree()
 }
 
-fn walk<N: Nand>(fs: &mut Fs<N>, keep: bool) -> Result<ModelFs, String> {
-    let mut nodes = BTreeMap::new();
-    let mut queue = vec![(ROOT_INO, ROOT_INO)];
-    while let Some((dir, parent)) = queue.pop() {
-        let mut node = observe_node(fs, dir, parent, keep)?;
-        let found = entries(fs, dir).map_err(|e| format!("readdir of {dir}: {e}"))?;
-        let told = fs.parent_of(dir).map_err(|e| format!("parent of {dir}: {e}"))?;
-        if told != parent {
-            return Err(format!("directory {dir} stands in {parent} but says its parent is {told}"));
-        }
-        let mut names = BTreeMap::new();
-        for (name, ino, entry_kind) in found {
-            if let Entry::Vacant(slot) = nodes.entry(ino) {
-                let child = observe_node(fs, ino, dir, keep)?;
-                if child.mode & kind::MASK != entry_kind {
-                    return Err(format!("entry of {ino} says type {entry_kind:o}, its inode {:o}", child.mode));
-                }
-                if child.is_dir() {
-                    queue.push((ino, dir));
-                }
-                slot.insert(child);
+/// A walk through a volume.
+struct Walk<'a, N: Nand> {
+    fs: &'a mut Fs<N>,
+    /// Whether the bytes of files are kept, or a glimpse of them.
+    keep: bool,
+    buf: Vec<u8>,
+}
+
+impl<N: Nand> Walk<'_, N> {
+    fn tree(&mut self) -> Result<ModelFs, String> {
+        let mut nodes = BTreeMap::new();
+        let mut queue = vec![(ROOT_INO, ROOT_INO)];
+        while let Some((dir, parent)) = queue.pop() {
+            let mut node = self.node(dir, parent)?;
+            let found = entries(self.fs, dir).map_err(|e| format!("readdir of {dir}: {e}"))?;
+            let told = self.fs.parent_of(dir).map_err(|e| format!("parent of {dir}: {e}"))?;
+            if told != parent {
+                return Err(format!("directory {dir} stands in {parent} but says its parent is {told}"));
             }
-            if names.insert(name, ino).is_some() {
-                return Err(format!("directory {dir} lists a name twice"));
+            let mut names = BTreeMap::new();
+            for (name, ino, entry_kind) in found {
+                if let Entry::Vacant(slot) = nodes.entry(ino) {
+                    let child = self.node(ino, dir)?;
+                    if child.mode & kind::MASK != entry_kind {
+                        return Err(format!("entry of {ino} says type {entry_kind:o}, its inode {:o}", child.mode));
+                    }
+                    if child.is_dir() {
+                        queue.push((ino, dir));
+                    }
+                    slot.insert(child);
+                }
+                if names.insert(name, ino).is_some() {
+                    return Err(format!("directory {dir} lists a name twice"));
+                }
             }
+            if let Body::Dir { entries, .. } = &mut node.body {
+                *entries = names;
+            }
+            nodes.insert(dir, node);
         }
-        if let Body::Dir { entries, .. } = &mut node.body {
-            *entries = names;
-        }
-        nodes.insert(dir, node);
+        Ok(ModelFs::from_nodes(nodes))
     }
-    Ok(ModelFs::from_nodes(nodes))
-}
 
-fn observe_node<N: Nand>(fs: &mut Fs<N>, ino: Ino, parent: Ino, keep: bool) -> Result<Node, String> {
-    let attr = fs.getattr(ino).map_err(|e| format!("getattr of {ino}: {e}"))?;
-    let mut node = Node::new(attr.mode, parent, attr.mtime_ns);
-    (node.nlink, node.uid, node.gid, node.rdev) = (attr.nlink, attr.uid, attr.gid, attr.rdev);
-    for name in fs.listxattr(ino).map_err(|e| format!("listxattr of {ino}: {e}"))? {
-        let value = fs.getxattr(ino, &name).map_err(|e| format!("getxattr of {ino}: {e}"))?;
-        node.xattrs.insert(name, value);
+    fn node(&mut self, ino: Ino, parent: Ino) -> Result<Node, String> {
+        let attr = self.fs.getattr(ino).map_err(|e| format!("getattr of {ino}: {e}"))?;
+        let mut node = Node::new(attr.mode, parent, attr.mtime_ns);
+        (node.nlink, node.uid, node.gid, node.rdev) = (attr.nlink, attr.uid, attr.gid, attr.rdev);
+        for name in self.fs.listxattr(ino).map_err(|e| format!("listxattr of {ino}: {e}"))? {
+            let value = self.fs.getxattr(ino, &name).map_err(|e| format!("getxattr of {ino}: {e}"))?;
+            node.xattrs.insert(name, value);
+        }
+        match &mut node.body {
+            Body::File(bytes) => *bytes = self.contents(ino, attr.size)?,
+            Body::Symlink(target) => {
+                *target = self.fs.readlink(ino).map_err(|e| format!("readlink of {ino}: {e}"))?;
+            }
+            Body::Dir { .. } | Body::Special => {}
+        }
+        Ok(node)
     }
-    match &mut node.body {
-        Body::File(bytes) => *bytes = contents(fs, ino, attr.size, keep)?,
-        Body::Symlink(target) => *target = fs.readlink(ino).map_err(|e| format!("readlink of {ino}: {e}"))?,
-        Body::Dir { .. } | Body::Special => {}
-    }
-    Ok(node)
-}
 
-/// The bytes of a file, or a glimpse of them.
-fn contents<N: Nand>(fs: &mut Fs<N>, ino: Ino, size: u64, keep: bool) -> Result<SparseBytes, String> {
-    let mut bytes = SparseBytes::default();
-    let mut digest = 0u64;
-    let mut buf = vec![0; READ_BATCH.min(size as usize)];
-    let mut at = 0;
-    while at < size {
-        let wanted = buf.len().min((size - at) as usize);
-        let count = fs.read(ino, at, &mut buf[..wanted]).map_err(|e| format!("read of {ino} at {at}: {e}"))?;
-        if count != wanted {
-            return Err(format!("inode {ino}: size {size} but only {count} bytes to read at {at}"));
+    /// The bytes of a file, or a glimpse of them.
+    fn contents(&mut self, ino: Ino, size: u64) -> Result<SparseBytes, String> {
+        let mut bytes = SparseBytes::default();
+        let (mut digest, mut at) = (0u64, 0);
+        while at < size {
+            let wanted = (READ_BATCH as u64).min(size - at) as usize;
+            let part = &mut self.buf[..wanted];
+            let count = self.fs.read(ino, at, part).map_err(|e| format!("read of {ino} at {at}: {e}"))?;
+            if count != wanted {
+                return Err(format!("inode {ino}: size {size} but only {count} bytes to read at {at}"));
+            }
+            if self.keep {
+                bytes.write(at, part);
+            } else {
+                let pieces = part.chunks(PIECE_BYTES).zip(at / PIECE_BYTES as u64..);
+                let digests = pieces.map(|(piece, index)| SparseBytes::piece_digest(index, piece));
+                digest = digests.fold(digest, u64::wrapping_add);
+            }
+            at += count as u64;
         }
-        if keep {
-            bytes.write(at, &buf[..count]);
-        }
-        for (piece, index) in buf[..count].chunks(PIECE_BYTES).zip(at / PIECE_BYTES as u64..) {
-            digest = digest.wrapping_add(SparseBytes::piece_digest(index, piece));
-        }
-        at += count as u64;
+        bytes.resize(size);
+        Ok(if self.keep { bytes } else { SparseBytes::glimpse(size, digest) })
     }
-    bytes.resize(size);
-    Ok(if keep { bytes } else { SparseBytes::glimpse(size, digest) })
 }

@@ -16,7 +16,7 @@ use super::shrink::shrink;
 use crate::ops::Op;
 
 /// Kinds of violations that are shrunk and told one by one.
-const TOLD_MAX: usize = 10;
+pub(super) const TOLD_MAX: usize = 10;
 
 /// What to run.
 pub struct Campaign {
@@ -127,7 +127,7 @@ fn in_words(ops: &[Op]) -> String {
 }
 
 /// Ascending numbers in short: `1-3,7`.
-fn ranges(numbers: &[usize]) -> String {
+pub(super) fn ranges(numbers: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
         match runs.last_mut() {

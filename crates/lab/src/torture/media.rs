@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use emulator::{Chip, Corruption};
 use flexfs_core::{Ended, Error, Fs, Ino, MountOptions, ROOT_INO};
 
-use super::campaign::Progress;
+use super::campaign::{Progress, TOLD_MAX, ranges};
 use super::panic::caught;
 use super::parallel::parallel;
 use super::setup::Setup;
+use super::shrink::fewer;
 use crate::content::mix;
 use crate::crash::{History, Run, Tally};
 use crate::model::{Body, Node};
@@ -66,16 +67,35 @@ pub struct MediaReport {
     pub runs: u64,
     /// Those that went well, together.
     pub all: MediaRun,
-    /// The seeds of those that did not, and what went wrong.
-    pub violations: Vec<(u64, String)>,
+    /// Those that did not.
+    pub violations: Vec<MediaViolation>,
 }
 
-/// Runs many, each with a seed of its own.
-pub fn media_runs(seeds: Range<u64>, threads: usize, progress: Progress<'_>) -> MediaReport {
-    let seeds: Vec<u64> = seeds.collect();
+/// A run that lost something, or showed what was never there.
+#[derive(Clone, Debug)]
+pub struct MediaViolation {
+    pub seed: u64,
+    /// The numbers of the steps that it takes.
+    pub keep: Vec<usize>,
+    pub error: String,
+}
+
+impl MediaViolation {
+    /// The command that runs this history again.
+    pub fn command(&self) -> String {
+        let keep = if self.keep.len() == STEPS { String::new() } else { format!(" --keep {}", ranges(&self.keep)) };
+        format!("flexfs torture --media 1 --seed {}{keep}", self.seed)
+    }
+}
+
+/// Runs many, each with a seed of its own: all their steps, unless it is said which. The first that fail are made
+/// smaller.
+pub fn media_runs(seeds: Range<u64>, keep: Option<&[usize]>, threads: usize, progress: Progress<'_>) -> MediaReport {
+    let all: Vec<usize> = (0..STEPS).collect();
+    let (seeds, keep): (Vec<u64>, _) = (seeds.collect(), keep.unwrap_or(&all));
     let (runs, done) = (seeds.len() as u64, AtomicU64::new(0));
     let outcomes = parallel(threads, &seeds, |&seed| {
-        let outcome = caught(|| media_run(seed));
+        let outcome = caught(|| run_of(seed, keep));
         progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs, u64::from(outcome.is_err()));
         outcome
     });
@@ -83,20 +103,30 @@ pub fn media_runs(seeds: Range<u64>, threads: usize, progress: Progress<'_>) -> 
     for (seed, outcome) in seeds.into_iter().zip(outcomes) {
         match outcome {
             Ok(run) => report.all += run,
-            Err(error) => report.violations.push((seed, error)),
+            Err(error) => report.violations.push(MediaViolation { seed, keep: keep.to_vec(), error }),
         }
+    }
+    for violation in report.violations.iter_mut().take(TOLD_MAX) {
+        let (kept, error) = (violation.keep.clone(), violation.error.clone());
+        let fails = |kept: &[usize]| caught(|| run_of(violation.seed, kept)).err();
+        (violation.keep, violation.error) = fewer(kept, error, fails);
     }
     report
 }
 
 /// Runs a random history on a failing medium; the setup and everything else follows from the seed.
 pub fn media_run(seed: u64) -> Result<MediaRun, String> {
-    let setups = Setup::all();
-    let setup = &setups[(mix(seed) % setups.len() as u64) as usize];
-    run_on(setup, seed).map_err(|error| format!("{}: {error}", setup.name))
+    run_of(seed, &(0..STEPS).collect::<Vec<_>>())
 }
 
-fn run_on(setup: &Setup, seed: u64) -> Result<MediaRun, String> {
+/// The same with some of its steps; time passes and the medium fails as if all were taken.
+fn run_of(seed: u64, keep: &[usize]) -> Result<MediaRun, String> {
+    let setups = Setup::all();
+    let setup = &setups[(mix(seed) % setups.len() as u64) as usize];
+    run_on(setup, seed, keep).map_err(|error| format!("{}: {error}", setup.name))
+}
+
+fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> {
     let mut rig = setup.rig()?;
     let share = WORST_SHARE * (mix(seed ^ 1) % 100) as f64 / 100.0;
     let rate = share * f64::from(rig.profile.ecc.correctable_bits) / CODEWORD_BITS;
@@ -120,7 +150,10 @@ fn run_on(setup: &Setup, seed: u64) -> Result<MediaRun, String> {
                 if program { chip.fail_program_at(soon) } else { chip.fail_erase_at(soon) }
             }
         }
-        run.step(&supply.words())?;
+        let words = supply.words();
+        if keep.contains(&step) {
+            run.step(&words)?;
+        }
     }
     let (tally, chip, history, now_ns) = run.end()?;
     let counters = *chip.counters();

@@ -6,6 +6,7 @@ use super::case::{Case, Findings, Script};
 use super::cut::Cuts;
 use super::judge::Violation;
 use super::setup::Base;
+use crate::ops::Op;
 
 /// Runs of a case after which it is small enough.
 const RUNS_MAX: usize = 60;
@@ -13,22 +14,33 @@ const RUNS_MAX: usize = 60;
 /// A smaller case that fails, and its first violation. `violation` is the one of `case`.
 pub fn shrink(case: &Case, violation: &Violation, base: &Base) -> (Case, Violation) {
     // What comes after the step that fails has no part in it.
-    let (mut smallest, mut found) = (without(case, violation.step + 1, case.len()), violation.clone());
-    let (mut runs, mut part) = (0, (smallest.len() / 2).max(1));
+    let steps = (0..case.len().min(violation.step + 1)).collect();
+    let (kept, found) = fewer(steps, violation.clone(), |kept| first(only(case, kept).run(base, Cuts::First)));
+    let smallest = only(case, &kept);
+    // Of its violations the one that takes the fewest cuts.
+    let found = first(smallest.run(base, Cuts::Planned)).unwrap_or(found);
+    (smallest, found)
+}
+
+/// Leaves out of `steps` what it can. `fails` says what goes wrong with those it is given; with all of them it is `found`.
+pub(super) fn fewer<T>(
+    mut steps: Vec<usize>,
+    mut found: T,
+    mut fails: impl FnMut(&[usize]) -> Option<T>,
+) -> (Vec<usize>, T) {
+    let (mut runs, mut part) = (0, (steps.len() / 2).max(1));
     loop {
         let mut at = 0;
-        while at < smallest.len() && runs < RUNS_MAX {
-            let tried = without(&smallest, at, part);
+        while at < steps.len() && runs < RUNS_MAX {
+            let tried = [&steps[..at], &steps[(at + part).min(steps.len())..]].concat();
             runs += 1;
-            match first(tried.run(base, Cuts::First)) {
-                Some(violation) => (smallest, found) = (tried, violation),
+            match fails(&tried) {
+                Some(failure) => (steps, found) = (tried, failure),
                 None => at += part,
             }
         }
         if part == 1 {
-            // Of its violations the one that takes the fewest cuts.
-            let found = first(smallest.run(base, Cuts::Planned)).unwrap_or(found);
-            return (smallest, found);
+            return (steps, found);
         }
         part = part.div_ceil(2);
     }
@@ -39,18 +51,32 @@ pub(super) fn first(findings: Findings) -> Option<Violation> {
     findings.violations.into_iter().min_by_key(|violation| violation.cuts.len())
 }
 
-/// The case without `count` operations from `at` on.
-fn without(case: &Case, at: usize, count: usize) -> Case {
-    let mut smaller = case.clone();
-    let range = at.min(case.len())..(at + count).min(case.len());
-    match &mut smaller.script {
+/// The case with these of its steps alone.
+fn only(case: &Case, steps: &[usize]) -> Case {
+    let ops_of = |ops: &[Op]| steps.iter().filter_map(|&step| ops.get(step).cloned()).collect();
+    let script = match &case.script {
         Script::Ops { ops, quiet } => {
-            *quiet -= range.clone().filter(|index| index < quiet).count();
-            ops.drain(range);
+            let quiet = steps.iter().filter(|step| *step < quiet).count();
+            Script::Ops { ops: ops_of(ops), quiet }
         }
-        Script::Mix { keep, .. } => drop(keep.drain(range)),
-        Script::Format { used: Some(ops) } => drop(ops.drain(range)),
-        Script::Format { used: None } => {}
+        Script::Mix { seed, keep, failing } => {
+            let keep = steps.iter().filter_map(|&step| keep.get(step).copied()).collect();
+            Script::Mix { seed: *seed, keep, failing: *failing }
+        }
+        Script::Format { used } => Script::Format { used: used.as_deref().map(ops_of) },
+    };
+    Case { script, ..case.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fewer;
+
+    #[test]
+    fn what_a_failure_does_not_need_is_left_out() {
+        let needs = |steps: &[usize]| [3, 17].iter().all(|step| steps.contains(step)).then_some(steps.len());
+        assert_eq!(fewer((0..40).collect(), 40, needs), (vec![3, 17], 2));
+        assert_eq!(fewer(vec![5], (), |_| None), (vec![5], ()));
+        assert_eq!(fewer(Vec::new(), (), |_| None), (vec![], ()));
     }
-    smaller
 }
