@@ -41,7 +41,7 @@ impl Health {
             ),
             Some(Ended::Damaged) => (
                 "read-only",
-                Some("what would have to be written anew cannot be read: nothing more is written; check it with fsck"),
+                Some("it is damaged where it would have to be written: nothing more is written; check it with fsck"),
             ),
             // The failure itself has been told.
             Some(_) => ("read-only", None),

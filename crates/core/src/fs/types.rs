@@ -165,7 +165,7 @@ impl Default for MountOptions {
 pub enum Ended {
     /// Too few good blocks are left.
     NoBlocks,
-    /// Something that would have to be written anew cannot be read.
+    /// Something that would have to be written anew cannot be read, or the chip is not as the volume says.
     Damaged,
     /// The chip failed.
     Chip,

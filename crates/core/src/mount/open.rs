@@ -2,7 +2,7 @@
 //!
 //! Invariant: a read-only mount programs and erases nothing, and a refused mount changes nothing.
 
-use nand::Nand;
+use nand::{Nand, NandError};
 
 use super::checkpoint::Tables;
 use super::format::{name_seed, volume_seed};
@@ -101,10 +101,9 @@ impl<N: Nand> Fs<N> {
         if self.options.read_only {
             return Ok(());
         }
-        if !anchor.clean {
-            self.restore_reserve()?;
-        }
-        self.remove_orphans()
+        let tidied = if anchor.clean { Ok(()) } else { self.restore_reserve() };
+        let tidied = tidied.and_then(|()| self.remove_orphans());
+        self.or_only_read(tidied)
     }
 
     /// Fills the block table from its pages and what the anchor adds.
@@ -186,10 +185,17 @@ impl<N: Nand> Fs<N> {
         if self.options.read_only {
             return Ok(());
         }
-        match self.recover(anchor, &scan) {
+        let recovered = self.recover(anchor, &scan);
+        self.or_only_read(recovered)
+    }
+
+    /// Where a mount cannot write what it should, what is there can still be read. A chip that refuses as misuse what the
+    /// tables allow says that they are wrong.
+    fn or_only_read(&mut self, written: Result<()>) -> Result<()> {
+        match written {
             Err(Error::NoSpace) => self.only_read(Ended::NoBlocks),
-            Err(Error::Corrupt { .. }) => self.only_read(Ended::Damaged),
-            outcome => outcome?,
+            Err(Error::Corrupt { .. } | Error::Nand(NandError::Misuse { .. })) => self.only_read(Ended::Damaged),
+            outcome => return outcome,
         }
         Ok(())
     }
