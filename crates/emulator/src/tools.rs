@@ -27,6 +27,13 @@ impl Chip {
         self.armed.failing_erases.push(self.erases_done + n);
     }
 
+    /// Whether a program or erase is still to fail.
+    pub fn failure_is_armed(&self) -> bool {
+        let armed = &self.armed;
+        armed.failing_programs.iter().any(|&at| at >= self.programs_done)
+            || armed.failing_erases.iter().any(|&at| at >= self.erases_done)
+    }
+
     /// Marks each block bad with chance `fraction`, by the chip's seed, and says which; blocks 0 and 1 stay good.
     pub fn scatter_bad_blocks(&mut self, fraction: f64) -> Result<Vec<u32>, EmulatorError> {
         let blocks: Vec<u32> = (GUARANTEED_BLOCKS..self.spec.geometry.blocks)

@@ -53,11 +53,15 @@ fn histories_on_a_failing_medium_are_run_by_seed() {
     assert!(run(&mut flexfs(["torture", "--media", "1"])).contains("violations"));
     let part = json(&["--media", "12", "--seed", "40", "--keep", "0-9,50-59"]);
     assert!((1..=12 * 20).contains(&part["calls"].as_u64().unwrap()), "{part}");
+    for wrong in ["120", "5-3", "x"] {
+        let told = output(&mut flexfs(["torture", "--media", "1", "--keep", wrong]));
+        assert!(!told.status.success() && is_one_line(&told.stderr), "{told:?}");
+    }
 }
 
 #[test]
 fn what_has_nothing_to_do_with_a_failing_medium_is_refused_beside_it() {
-    let others: [&[&str]; 7] = [
+    let others: [&[&str]; 10] = [
         &["--exhaustive"],
         &["--fail-fast"],
         &["--chip", "slc"],
@@ -65,6 +69,9 @@ fn what_has_nothing_to_do_with_a_failing_medium_is_refused_beside_it() {
         &["--chip", "slc", "--ops", "sync"],
         &["--chip", "slc", "--format", "new"],
         &["--cut", "0:old"],
+        &["--mix", "1"],
+        &["--failing"],
+        &["--quiet", "1"],
     ];
     for other in others {
         let told = output(flexfs(["torture", "--media", "3"]).args(other));

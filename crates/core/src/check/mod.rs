@@ -47,7 +47,8 @@ impl<N: Nand> Fs<N> {
         self.check_with(Chunks::Read)
     }
 
-    /// The same for who has read every file just before: bare chunks are not read again.
+    /// The same for who has just read every file, of which none was removed while it is open: bare chunks are not read
+    /// again.
     pub fn check_structure(&mut self) -> Result<CheckReport> {
         self.check_with(Chunks::Counted)
     }

@@ -149,7 +149,7 @@ impl Tag {
     }
 }
 
-/// Whether a spare area was never programmed.
+/// Whether these bytes of a page were never programmed.
 pub fn is_blank(bytes: &[u8]) -> bool {
     // Whole lines first: a loop that may stop at each byte is not done a vector at a time.
     let (lines, rest) = bytes.as_chunks::<64>();

@@ -27,7 +27,8 @@ With --media programs and erases fail in random histories, bits flip (on average
 corrects), months pass, the power goes now and then, and at the end pages are damaged: nothing may be lost before that,
 and nothing be wrong after, but refused.
 
-For each violation there is a command that replays it: a chip, what is on it, operations, and the cuts; or a seed.
+For each violation there is a command that replays it: a chip, what is on it, operations, and the cuts; or
+a seed and the numbers of the steps it takes.
 Exit status: 0 without a violation, 1 otherwise.")]
 pub struct Torture {
     /// All sequences of one and two operations, instead of a part of them
@@ -35,7 +36,7 @@ pub struct Torture {
     pub exhaustive: bool,
     /// So many random histories on a failing medium, of seeds from --seed on, and nothing else
     #[arg(long, value_name = "N", group = "random", value_parser = clap::value_parser!(u64).range(1..),
-        conflicts_with_all = ["exhaustive", "fail_fast", "chip", "ground", "ops", "mix", "format", "cuts"])]
+        conflicts_with_all = ["exhaustive", "fail_fast", "chip", "ground", "ops", "quiet", "mix", "failing", "format", "cuts"])]
     pub media: Option<u64>,
     /// Other random histories, and another part of the sequences
     #[arg(long, default_value_t = 1)]
@@ -97,12 +98,25 @@ pub enum Formatted {
 pub type Ops = Vec<Op>;
 pub type Numbers = Vec<usize>;
 
+/// Steps have smaller numbers.
+const NUMBERS_MAX: usize = 1 << 20;
+
 fn numbers(text: &str) -> Result<Numbers, String> {
-    let number = |digits: &str| digits.trim().parse::<usize>().map_err(|_| format!("{digits} is not a number"));
+    let number = |digits: &str| match digits.trim().parse::<usize>() {
+        Ok(number) if number < NUMBERS_MAX => Ok(number),
+        Ok(number) => Err(format!("{number} is too large a number")),
+        Err(_) => Err(format!("{digits} is not a number")),
+    };
     let mut all = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         match part.split_once('-') {
-            Some((first, last)) => all.extend(number(first)?..=number(last)?),
+            Some((first, last)) => {
+                let (first, last) = (number(first)?, number(last)?);
+                if first > last {
+                    return Err(format!("{part} runs backwards"));
+                }
+                all.extend(first..=last);
+            }
             None => all.push(number(part)?),
         }
     }

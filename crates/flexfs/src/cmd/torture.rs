@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 use lab::torture::{
-    self, Base, Campaign, Case, Cuts, MediaReport, MediaViolation, Progress, Report, Script, Setup, Violation,
+    self, Base, Campaign, Case, Cuts, MEDIA_STEPS, MediaReport, MediaViolation, Progress, Report, Script, Setup,
+    Violation,
 };
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use crate::{cli, output, progress};
 pub fn run(args: &cli::Torture) -> Result<ExitCode> {
     let start = Instant::now();
     if let Some(runs) = args.media {
-        let report = media(runs, args);
+        let report = media(runs, args)?;
         let seconds = start.elapsed().as_secs_f64();
         output::say(&if args.json { media_json(&report, args.seed, seconds) } else { media_text(&report, seconds) })?;
         return Ok(status(report.violations.len()));
@@ -77,9 +78,12 @@ fn campaign(args: &cli::Torture) -> Result<Report, String> {
     Ok(with_bar(|progress| campaign.run(progress)))
 }
 
-fn media(runs: u64, args: &cli::Torture) -> MediaReport {
+fn media(runs: u64, args: &cli::Torture) -> Result<MediaReport> {
     let (seeds, keep) = (args.seed..args.seed.saturating_add(runs), args.replay.keep.as_deref());
-    with_bar(|progress| torture::media_runs(seeds, keep, threads(args), progress))
+    if let Some(missing) = keep.unwrap_or_default().iter().find(|&&step| step >= MEDIA_STEPS) {
+        bail!("torture: --keep {missing}: the steps of a history are numbered 0 to {}", MEDIA_STEPS - 1);
+    }
+    Ok(with_bar(|progress| torture::media_runs(seeds, keep, threads(args), progress)))
 }
 
 fn threads(args: &cli::Torture) -> usize {
@@ -177,7 +181,8 @@ fn media_json(report: &MediaReport, seed: u64, seconds: f64) -> String {
 
 fn media_text(report: &MediaReport, seconds: f64) -> String {
     let all = &report.all;
-    let told = report.violations.iter().map(|violation| format!("{}\n  {}\n\n", violation.error, violation.command()));
+    let violation = |violation: &MediaViolation| format!("{}\n  {}\n\n", violation.error, violation.command());
+    let told = report.violations.iter().map(violation);
     let rows = [
         ("histories", grouped(report.runs)),
         ("calls", grouped(all.tally.calls as u64)),

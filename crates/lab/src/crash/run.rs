@@ -9,7 +9,7 @@ use nand::Cause;
 
 use super::history::History;
 use super::rig::Rig;
-use super::twin::{Outcome, Twin};
+use super::twin::{Outcome, Reading, Twin};
 use crate::ops::{Shape, Step, Supply, Words};
 
 /// Steps between two full comparisons where nothing else asks for one.
@@ -193,7 +193,9 @@ impl Run {
                     if history.pending().is_empty() {
                         history.forget_handles();
                     }
-                    return Ok(Twin { fs, history, now_ns });
+                    let mut twin = Twin { fs, history, now_ns };
+                    twin.must_not_be_damaged()?;
+                    return Ok(twin);
                 }
                 Err((returned, _)) if !returned.is_powered() => {
                     self.blow()?;
@@ -216,7 +218,7 @@ impl Run {
     }
 
     fn settle(mut twin: Twin<Chip>) -> Result<Twin<Chip>, String> {
-        twin.settle()?;
+        twin.settle(Reading::Twice)?;
         Ok(twin)
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: as long as no method has returned an error, the volume has answered exactly as the model would, or has
 //! been short of space where that is plausible.
 
-use flexfs_core::{Error, Fs, MountOptions};
+use flexfs_core::{Ended, Error, Fs, MountOptions};
 use nand::Nand;
 
 use super::history::History;
@@ -30,6 +30,14 @@ pub enum Outcome {
     PowerLost,
 }
 
+/// How often every chunk of a file is read when a volume is judged. A page that was being programmed or erased when the
+/// power went may read well once, and never again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    Once,
+    Twice,
+}
+
 /// A mounted volume beside its model.
 pub struct Twin<N: Nand> {
     pub fs: Fs<N>,
@@ -42,7 +50,26 @@ impl<N: Emulated> Twin<N> {
     pub fn mount(chip: N, options: &MountOptions, history: History, now_ns: i64) -> Result<Self, String> {
         let options = MountOptions { now_ns, ..options.clone() };
         let fs = Fs::mount(chip, options).map_err(|(_, error)| format!("mount: {error}"))?;
-        Ok(Self { fs, history, now_ns })
+        let mut twin = Self { fs, history, now_ns };
+        twin.must_not_be_damaged()?;
+        Ok(twin)
+    }
+
+    /// A mount that takes the volume for damaged has gone wrong, though it could be read.
+    pub fn must_not_be_damaged(&mut self) -> Result<(), String> {
+        match self.ended()? {
+            Some(Ended::Damaged) => Err("mounted read-only: Damaged".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The mount is not read-only, whatever for.
+    pub fn must_be_writable(&mut self) -> Result<(), String> {
+        self.ended()?.map_or(Ok(()), |ended| Err(format!("mounted read-only: {ended:?}")))
+    }
+
+    fn ended(&mut self) -> Result<Option<Ended>, String> {
+        self.fs.info().map(|info| info.ended).map_err(|error| format!("info: {error}"))
     }
 
     /// Makes a call on both and compares.
@@ -97,12 +124,16 @@ impl<N: Emulated> Twin<N> {
         if !lines.is_empty() {
             return Err(format!("times differ, model against volume:\n  {}", lines.join("\n  ")));
         }
-        self.check_structure()
+        self.check(Reading::Twice)
     }
 
     /// Lets the volume check itself, every file of which was read.
-    fn check_structure(&mut self) -> Result<(), String> {
-        let report = self.fs.check_structure().map_err(|error| format!("check: {error}"))?;
+    fn check(&mut self, reading: Reading) -> Result<(), String> {
+        let report = match reading {
+            Reading::Once => self.fs.check_structure(),
+            Reading::Twice => self.fs.check(),
+        };
+        let report = report.map_err(|error| format!("check: {error}"))?;
         if report.findings.is_empty() {
             Ok(())
         } else {
@@ -124,13 +155,13 @@ impl<N: Emulated> Twin<N> {
     }
 
     /// Settles the history by what a volume shows that was mounted after a cut; returns the prefix length.
-    pub fn settle(&mut self) -> Result<usize, String> {
+    pub fn settle(&mut self, reading: Reading) -> Result<usize, String> {
         let observed = glimpse(&mut self.fs)?;
         let length = match self.history.settle(&observed) {
             Some(length) => length,
             None => return Err(self.history.explain(&observe(&mut self.fs)?)),
         };
-        self.check_structure()?;
+        self.check(reading)?;
         Ok(length)
     }
 

@@ -17,7 +17,7 @@ use crate::model::{Body, ModelFs, Node};
 const READDIR_BATCH: usize = 5;
 
 /// Bytes fetched with one `read` when a volume is observed.
-const READ_BATCH: usize = 32 << 10;
+const READ_BATCH: usize = 128 << 10;
 
 /// A directory with more entries than this is taken for an endless one.
 const ENTRIES_LIMIT: usize = 1 << 20;

@@ -15,7 +15,7 @@ use super::setup::Base;
 use super::shrink::shrink;
 use crate::ops::Op;
 
-/// Kinds of violations that are shrunk and told one by one.
+/// Violations, mostly of different kinds, that are shrunk and told one by one.
 pub(super) const TOLD_MAX: usize = 10;
 
 /// What to run.
@@ -109,7 +109,7 @@ impl Case {
             Script::Format { used: Some(ops) } => format!(" --format used --ops '{}'", in_words(ops)),
             Script::Mix { seed, keep, failing } => {
                 let failing = if *failing { " --failing" } else { "" };
-                format!(" --mix {seed} --keep {}{failing}", ranges(keep))
+                format!(" --mix {seed} --keep {}{failing}", in_ranges(keep))
             }
         };
         command.push_str(&told);
@@ -126,8 +126,11 @@ fn in_words(ops: &[Op]) -> String {
     ops.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Ascending numbers in short: `1-3,7`.
-pub(super) fn ranges(numbers: &[usize]) -> String {
+/// Ascending numbers in short, as they are typed: `1-3,7`.
+pub(super) fn in_ranges(numbers: &[usize]) -> String {
+    if numbers.is_empty() {
+        return "''".to_owned();
+    }
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
         match runs.last_mut() {
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn numbers_are_told_in_short() {
-        assert_eq!(ranges(&[0, 1, 2, 5, 8, 9]), "0-2,5,8-9");
-        assert_eq!(ranges(&[]), "");
+        assert_eq!(in_ranges(&[0, 1, 2, 5, 8, 9]), "0-2,5,8-9");
+        assert_eq!(in_ranges(&[]), "''");
     }
 }

@@ -98,6 +98,7 @@ impl Findings {
 }
 
 /// Where programs and erases fail in a random script, one does every so many steps: few chips lose more of their blocks.
+/// The next waits for the one before: blocks are kept for one that fails, until room is made for another.
 const FAILING_EVERY: usize = 24;
 
 /// A script under way.
@@ -178,6 +179,7 @@ impl Drive<'_> {
         let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone()).with_fuse();
         let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns)?;
         let words = self.case.words();
+        let mut failures_due = 0;
         for index in 0..self.case.len() {
             if self.is_shown() {
                 break;
@@ -202,7 +204,10 @@ impl Drive<'_> {
                 Script::Format { .. } => break,
                 Script::Mix { failing, keep, .. } => {
                     let Some(words) = words.get(index) else { break };
-                    if *failing && keep.get(index).is_some_and(|number| number % FAILING_EVERY == 0) {
+                    let due = *failing && keep.get(index).is_some_and(|number| number % FAILING_EVERY == 0);
+                    failures_due += u32::from(due);
+                    if failures_due > 0 && !twin.fs.chip().emulated().failure_is_armed() {
+                        failures_due -= 1;
                         let soon = u64::from(words[10] % 8);
                         arm(
                             twin.fs.chip_mut(),
@@ -301,6 +306,7 @@ impl Drive<'_> {
                 let (tap, mut history) = twin.unmount()?;
                 history.forget_handles();
                 twin = Twin::mount(tap, &self.base.options(mix(index as u64)), history, now_ns)?;
+                twin.must_be_writable()?;
                 twin.compare()?;
             }
         }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use emulator::TornKind;
 use flexfs_core::{NewNode, ROOT_INO, kind};
 
 use super::case::Findings;
@@ -12,7 +13,7 @@ use super::cut::{Cut, Cuts, draw};
 use super::panic::caught;
 use super::setup::Base;
 use crate::content::{Fill, Texture};
-use crate::crash::{History, Outcome, Record, Tap, Torn, Twin};
+use crate::crash::{History, Outcome, Reading, Record, Tap, Torn, Twin};
 use crate::model::Body;
 use crate::ops::{Call, Name};
 
@@ -89,7 +90,7 @@ pub(super) fn judge(
         let twin = recover(base, (torn, cuts), history, now_ns, record, &mut again)?;
         // Whoever runs one case again wants to know; of many a part will do.
         let written_to = cuts.len() == 1 || matches!(only, Cuts::Only(_)) || draw(cuts).is_multiple_of(WRITTEN_TO);
-        if written_to { prove_writable(twin, base) } else { Ok(()) }
+        if written_to { prove_writable(twin, base, reading(cuts)) } else { Ok(()) }
     });
     let operations = again.last().map_or(0, |last: &Torn| last.operation + 1 - start);
     findings.longest_recovery = findings.longest_recovery.max(operations);
@@ -126,11 +127,15 @@ fn recover(
     let tap = twin.fs.chip_mut();
     tap.record(Record::Nothing);
     *again = tap.take_torn();
-    if let Some(ended) = twin.fs.info().map_err(|error| format!("info: {error}"))?.ended {
-        return Err(format!("mounted read-only: {ended:?}"));
-    }
-    twin.settle()?;
+    twin.must_be_writable()?;
+    twin.settle(reading(cuts))?;
     Ok(twin)
+}
+
+/// Everything is read twice where a cut may have left what reads well once.
+fn reading(cuts: &[Cut]) -> Reading {
+    let unstable = |cut: &Cut| matches!(cut, Cut::In(_, tear) if tear.kind == TornKind::Unstable);
+    if cuts.iter().any(unstable) { Reading::Twice } else { Reading::Once }
 }
 
 /// Some of many, from the first to the last.
@@ -146,7 +151,7 @@ pub(super) fn spread(torn: Vec<Torn>, picks: usize) -> Vec<Torn> {
 }
 
 /// Writes a file on a recovered volume (making room where there is none), syncs, cuts, and finds it again.
-pub(super) fn prove_writable(mut twin: Twin<Tap>, base: &Base) -> Result<(), String> {
+pub(super) fn prove_writable(mut twin: Twin<Tap>, base: &Base, reading: Reading) -> Result<(), String> {
     let name: Name = "written after the cut".into();
     let node = NewNode { mode: kind::FILE | 0o600, uid: 1, gid: 1, rdev: 0 };
     let create = Call::Create { parent: ROOT_INO, name: name.clone(), node, attributes: Vec::new() };
@@ -159,7 +164,8 @@ pub(super) fn prove_writable(mut twin: Twin<Tap>, base: &Base) -> Result<(), Str
     history.forget_handles();
     let mut twin =
         Twin::mount(fs.into_chip(), &base.rig.options, history, now_ns).map_err(|e| format!("after writing: {e}"))?;
-    twin.settle().map_err(|error| format!("after writing and remounting: {error}")).map(drop)
+    twin.must_be_writable().map_err(|error| format!("after writing: {error}"))?;
+    twin.settle(reading).map_err(|error| format!("after writing and remounting: {error}")).map(drop)
 }
 
 /// Makes a call, unlinking file after file while the volume is full.

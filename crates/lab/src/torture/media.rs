@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use emulator::{Chip, Corruption};
 use flexfs_core::{Ended, Error, Fs, Ino, MountOptions, ROOT_INO};
 
-use super::campaign::{Progress, TOLD_MAX, ranges};
+use super::campaign::{Progress, TOLD_MAX, in_ranges};
 use super::panic::caught;
 use super::parallel::parallel;
 use super::setup::Setup;
@@ -21,7 +21,7 @@ use crate::model::{Body, Node};
 use crate::ops::{Call, Name, Supply, call_fs};
 
 /// Steps of a run.
-const STEPS: usize = 120;
+pub const MEDIA_STEPS: usize = 120;
 /// Programs and erases that fail in a run, each, at most.
 const FAILURES: u64 = 2;
 /// How full volumes get, in percent, and unmounts and power cuts per 1,000 steps, each.
@@ -83,7 +83,8 @@ pub struct MediaViolation {
 impl MediaViolation {
     /// The command that runs this history again.
     pub fn command(&self) -> String {
-        let keep = if self.keep.len() == STEPS { String::new() } else { format!(" --keep {}", ranges(&self.keep)) };
+        let all = self.keep.iter().copied().eq(0..MEDIA_STEPS);
+        let keep = if all { String::new() } else { format!(" --keep {}", in_ranges(&self.keep)) };
         format!("flexfs torture --media 1 --seed {}{keep}", self.seed)
     }
 }
@@ -91,8 +92,8 @@ impl MediaViolation {
 /// Runs many, each with a seed of its own: all their steps, unless it is said which. The first that fail are made
 /// smaller.
 pub fn media_runs(seeds: Range<u64>, keep: Option<&[usize]>, threads: usize, progress: Progress<'_>) -> MediaReport {
-    let all: Vec<usize> = (0..STEPS).collect();
-    let (seeds, keep): (Vec<u64>, _) = (seeds.collect(), keep.unwrap_or(&all));
+    let every: Vec<usize> = (0..MEDIA_STEPS).collect();
+    let (seeds, keep): (Vec<u64>, _) = (seeds.collect(), keep.unwrap_or(&every));
     let (runs, done) = (seeds.len() as u64, AtomicU64::new(0));
     let outcomes = parallel(threads, &seeds, |&seed| {
         let outcome = caught(|| run_of(seed, keep));
@@ -106,17 +107,20 @@ pub fn media_runs(seeds: Range<u64>, keep: Option<&[usize]>, threads: usize, pro
             Err(error) => report.violations.push(MediaViolation { seed, keep: keep.to_vec(), error }),
         }
     }
-    for violation in report.violations.iter_mut().take(TOLD_MAX) {
-        let (kept, error) = (violation.keep.clone(), violation.error.clone());
-        let fails = |kept: &[usize]| caught(|| run_of(violation.seed, kept)).err();
-        (violation.keep, violation.error) = fewer(kept, error, fails);
-    }
+    let found = std::mem::take(&mut report.violations);
+    let (told, rest) = found.split_at(TOLD_MAX.min(found.len()));
+    report.violations = parallel(threads, told, |violation| {
+        let (keep, error) = (violation.keep.clone(), violation.error.clone());
+        let (keep, error) = fewer(keep, error, |keep| caught(|| run_of(violation.seed, keep)).err());
+        MediaViolation { seed: violation.seed, keep, error }
+    });
+    report.violations.extend_from_slice(rest);
     report
 }
 
 /// Runs a random history on a failing medium; the setup and everything else follows from the seed.
 pub fn media_run(seed: u64) -> Result<MediaRun, String> {
-    run_of(seed, &(0..STEPS).collect::<Vec<_>>())
+    run_of(seed, &(0..MEDIA_STEPS).collect::<Vec<_>>())
 }
 
 /// The same with some of its steps; time passes and the medium fails as if all were taken.
@@ -138,9 +142,9 @@ fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> 
     let mut run = Run::on(rig, chip, seed, CROWDED_PERCENT, DISRUPTIONS)?;
     let mut supply = Supply::new(seed);
     let due: Vec<(usize, bool)> =
-        (0..2 * FAILURES).map(|n| (supply.below(STEPS as u64) as usize, n % 2 == 0)).collect();
-    let pauses: Vec<usize> = (0..PAUSES).map(|_| supply.below(STEPS as u64) as usize).collect();
-    for step in 0..STEPS {
+        (0..2 * FAILURES).map(|n| (supply.below(MEDIA_STEPS as u64) as usize, n % 2 == 0)).collect();
+    let pauses: Vec<usize> = (0..PAUSES).map(|_| supply.below(MEDIA_STEPS as u64) as usize).collect();
+    for step in 0..MEDIA_STEPS {
         if let Some(chip) = run.chip_mut() {
             for _ in pauses.iter().filter(|at| **at == step) {
                 chip.advance_to_ns(chip.now_ns() + PAUSE_DAYS * DAY_NS);
@@ -152,7 +156,7 @@ fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> 
         }
         let words = supply.words();
         if keep.contains(&step) {
-            run.step(&words)?;
+            run.step(&words).map_err(|error| format!("{error} (of all, it is number {step})"))?;
         }
     }
     let (tally, chip, history, now_ns) = run.end()?;
@@ -230,4 +234,18 @@ fn looks(ino: Ino, node: &Node) -> Vec<Call> {
         Body::Special => {}
     }
     calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_violation_is_replayed_with_the_steps_it_takes() {
+        let command = |keep| MediaViolation { seed: 7, keep, error: String::new() }.command();
+        assert_eq!(command((0..MEDIA_STEPS).collect()), "flexfs torture --media 1 --seed 7");
+        assert_eq!(command((1..=MEDIA_STEPS).collect()), "flexfs torture --media 1 --seed 7 --keep 1-120");
+        assert_eq!(command(vec![3, 5]), "flexfs torture --media 1 --seed 7 --keep 3,5");
+        assert_eq!(command(Vec::new()), "flexfs torture --media 1 --seed 7 --keep ''");
+    }
 }

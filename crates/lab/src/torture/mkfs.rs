@@ -10,7 +10,7 @@ use super::cut::{Cut, Cuts};
 use super::judge::{Depth, Violation, prove_writable, spread};
 use super::panic::caught;
 use super::setup::Base;
-use crate::crash::{Emulated, History, Record, Rig, Tap, Twin};
+use crate::crash::{Emulated, History, Reading, Record, Rig, Tap, Twin};
 use crate::ops::{glimpse, observe};
 use emulator::Chip;
 
@@ -118,8 +118,9 @@ impl Formatting<'_> {
         chip.power_on();
         let tap = Tap::new(chip, self.base.rig.faults.clone()).with_fuse();
         let mut twin = self.base.rig.mount_new(tap)?;
-        twin.settle()?;
-        prove_writable(twin, self.base)
+        twin.must_be_writable()?;
+        twin.settle(Reading::Twice)?;
+        prove_writable(twin, self.base, Reading::Twice)
     }
 
     /// Formatting was cut: there is no volume, or one of the two, in order, that can be written to.
@@ -137,7 +138,8 @@ impl Formatting<'_> {
             return Err(format!("a mixture: {}", expected.explain(&observe(&mut fs)?)));
         };
         let mut twin = Twin { fs, history: history.clone(), now_ns };
-        twin.settle()?;
-        prove_writable(twin, self.base)
+        twin.must_be_writable()?;
+        twin.settle(Reading::Twice)?;
+        prove_writable(twin, self.base, Reading::Twice)
     }
 }

@@ -20,7 +20,7 @@ pub use campaign::{Campaign, Progress, Report};
 pub use case::{Case, Findings, Script};
 pub use cut::{Cut, Cuts};
 pub use judge::{Depth, Violation};
-pub use media::{MediaReport, MediaRun, MediaViolation, media_run, media_runs};
+pub use media::{MEDIA_STEPS, MediaReport, MediaRun, MediaViolation, media_run, media_runs};
 pub use sequences::{cases, formats, mixes, processes, sequences};
 pub use setup::{Base, Ground, Setup};
 pub use shrink::shrink;

@@ -1,4 +1,4 @@
-//! Makes a case that fails smaller: fewer operations, as long as something still goes wrong.
+//! Makes what fails smaller: fewer steps, as long as something still goes wrong.
 //!
 //! Invariant: what is returned was run and fails as it says.
 
@@ -8,7 +8,7 @@ use super::judge::Violation;
 use super::setup::Base;
 use crate::ops::Op;
 
-/// Runs of a case after which it is small enough.
+/// Runs after which it is small enough.
 const RUNS_MAX: usize = 60;
 
 /// A smaller case that fails, and its first violation. `violation` is the one of `case`.
@@ -22,7 +22,8 @@ pub fn shrink(case: &Case, violation: &Violation, base: &Base) -> (Case, Violati
     (smallest, found)
 }
 
-/// Leaves out of `steps` what it can. `fails` says what goes wrong with those it is given; with all of them it is `found`.
+/// Leaves out of `steps` what it can. `fails` says what goes wrong with those it is given; with all of them it is
+/// `found`.
 pub(super) fn fewer<T>(
     mut steps: Vec<usize>,
     mut found: T,
