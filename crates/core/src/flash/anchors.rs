@@ -27,7 +27,7 @@ pub enum Other {
     Old,
     /// Erased.
     Ready,
-    /// Gone bad, and no block that anchors may stand in was free: one must be emptied.
+    /// Gone bad, and no other has taken its place yet: a block that anchors may stand in must be found, or emptied.
     Missing,
 }
 
@@ -171,9 +171,11 @@ impl<N: Nand> Flash<N> {
             self.prepare_other(false)?;
         }
         if self.anchors.other == Other::Ready {
+            let left = self.anchors.pair.get(newest).copied().unwrap_or(0);
             self.anchors.current = 1 - newest.min(1);
             self.anchors.unit = 0;
-            self.anchors.other = Other::Old;
+            // One that failed is not kept until its turn: should this one fail before, there would be none.
+            self.anchors.other = if self.blocks.get(left).entry.failing { Other::Missing } else { Other::Old };
             self.anchors.makeshift = false;
             return Ok(());
         }

@@ -58,7 +58,7 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Blocks kept for one that fails beside them, on a chip where some have.
-    fn failing_blocks(&self) -> u32 {
+    pub(super) fn failing_blocks(&self) -> u32 {
         u32::from(self.flash.blocks.bad + self.flash.blocks.failing_count() > 0)
     }
 

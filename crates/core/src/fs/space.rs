@@ -79,7 +79,7 @@ impl<N: Nand> Fs<N> {
         if self.needs_checkpoint() {
             self.checkpoint_now()?;
         }
-        self.replace_lost_anchor_block()?;
+        self.keep_anchor_blocks()?;
         if self.head_room() >= self.operation_slots() && self.index_floor() <= self.index_reserve {
             return Ok(());
         }
@@ -147,14 +147,16 @@ impl<N: Nand> Fs<N> {
         Ok(true)
     }
 
-    /// After a recovery, whose blocks the next one would miss.
+    /// After a recovery, whose blocks the next one would miss. No space: not even a removal would find any.
     pub(crate) fn restore_reserve(&mut self) -> Result<()> {
-        self.replace_lost_anchor_block()?;
+        self.keep_anchor_blocks()?;
         match self.free_up(Self::recovery_floor) {
             // What is there can be read; whoever writes next is told.
-            Err(Error::NoSpace | Error::Corrupt { .. }) => Ok(()),
-            outcome => outcome,
+            Err(Error::NoSpace | Error::Corrupt { .. }) => {}
+            outcome => outcome?,
         }
+        let can_remove = self.flash.free_blocks() >= self.host_blocks() || self.head_room() >= self.operation_slots();
+        if can_remove { Ok(()) } else { Err(Error::NoSpace) }
     }
 
     /// Empties blocks until so many are free, or too little comes of it.
@@ -178,23 +180,40 @@ impl<N: Nand> Fs<N> {
         Ok(())
     }
 
-    /// Where the pair of anchor blocks has lost one, finds another, if that can be done now.
-    fn replace_lost_anchor_block(&mut self) -> Result<()> {
-        match self.flash.anchors.other {
-            Other::Missing => match self.empty_anchor_block() {
-                Err(Error::NoSpace) => Ok(()),
-                outcome => outcome,
-            },
+    /// Sees to the blocks for anchors, if that can be done now: where the pair has lost one it gets another, and where
+    /// blocks have failed, one is emptied for the next that does.
+    fn keep_anchor_blocks(&mut self) -> Result<()> {
+        let outcome = match self.flash.anchors.other {
+            Other::Missing => self.complete_anchor_pair(),
+            Other::Old | Other::Ready if self.lacks_spare_anchor_block() => self.empty_anchor_block(),
             Other::Old | Other::Ready => Ok(()),
+        };
+        match outcome {
+            Err(Error::NoSpace) => Ok(()),
+            outcome => outcome,
         }
     }
 
-    /// Empties one of the blocks that anchors may stand in, for the pair that has lost one.
-    fn empty_anchor_block(&mut self) -> Result<()> {
+    fn complete_anchor_pair(&mut self) -> Result<()> {
         self.flash.complete_pair()?;
-        if self.flash.anchors.other != Other::Missing {
-            return Ok(());
+        if self.flash.anchors.other == Other::Missing {
+            self.empty_anchor_block()?;
+            self.flash.complete_pair()?;
         }
+        Ok(())
+    }
+
+    /// Whether blocks fail on this chip, none that anchors may stand in is free, and emptying one takes nothing from
+    /// what a recovery needs.
+    fn lacks_spare_anchor_block(&self) -> bool {
+        let horizon = self.flash.horizon();
+        self.failing_blocks() > 0
+            && !(0..ANCHOR_BLOCKS).any(|block| self.flash.blocks.reusable(block, horizon))
+            && self.flash.free_blocks() >= self.recovery_floor()
+    }
+
+    /// Empties the block that anchors may stand in which costs least.
+    fn empty_anchor_block(&mut self) -> Result<()> {
         while self.collector.is_some() {
             self.collect_step()?;
         }
@@ -210,8 +229,7 @@ impl<N: Nand> Fs<N> {
         while self.collector.is_some() {
             self.collect_step()?;
         }
-        self.release_waiting()?;
-        self.flash.complete_pair()
+        self.release_waiting().map(|_| ())
     }
 
     /// Frees blocks that are empty but wait for a commit, for their copies, or for a checkpoint.
