@@ -206,8 +206,9 @@ impl<N: Nand> Fs<N> {
         // What this recovery writes counts only with its checkpoint.
         self.flash.holding = true;
         self.flash.count_recovery()?;
-        // Each recovery that is cut short uses up room in the heads; fresh blocks the next one has again.
-        let fresh = anchor.recoveries > 0 && self.flash.free_blocks() >= self.recovery_blocks();
+        // Each recovery that is cut short uses up room in the heads; fresh blocks the next one has again. They must not be
+        // all there are: one may fail.
+        let fresh = anchor.recoveries > 0 && self.flash.free_blocks() > self.recovery_blocks();
         // A head may have left several blocks without a summary: it stood in the last one.
         for &(id, block, unit) in scan.tails.iter().rev().filter(|_| !fresh) {
             if self.flash.head(id).block.is_none() {
