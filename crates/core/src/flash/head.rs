@@ -88,6 +88,8 @@ pub struct Head {
     /// Tags of the block so far, for its summary.
     pub tags: Vec<[u8; TAG_BYTES]>,
     pub exposed: Vec<Exposed>,
+    /// What the unit programmed last holds, also if the head went on in another block since.
+    last: Exposed,
     /// The tags of an earlier mount are missing: the block gets no summary.
     pub incomplete: bool,
 }
@@ -105,6 +107,7 @@ impl Head {
             gathering: Exposed::none(0),
             tags: Vec::new(),
             exposed: Vec::new(),
+            last: Exposed::none(0),
             incomplete: false,
         }
     }
@@ -134,7 +137,13 @@ impl Head {
         if shape.threat(unit) > unit {
             self.exposed.push(Exposed { unit, ..self.gathering });
         }
+        self.last = self.gathering;
         self.skip(shape);
+    }
+
+    /// What is on pages that a recovery cannot be sure of: the one programmed last, and those that it may have endangered.
+    pub fn uncertain(&self) -> Exposed {
+        self.exposed.iter().fold(self.last, |all, exposed| all.with(*exposed))
     }
 
     /// Leaves the next unit unprogrammed.

@@ -186,6 +186,19 @@ impl<N: Nand> Flash<N> {
         self.blocks.reusable_count(Horizon { committed_seq, safe_copy: self.copies, ..self.horizon() })
     }
 
+    /// Blocks that a recovery could take if the power failed now: not those that only the last pages emptied.
+    pub fn blocks_free_for_certain(&self) -> u32 {
+        let horizon = self.horizon();
+        let uncertain = HeadId::ALL.map(|id| self.head(id).uncertain());
+        let seq = uncertain.iter().map(|pages| pages.group_seq).min().unwrap_or(u64::MAX);
+        let copy = uncertain.iter().map(|pages| pages.copy_no).min().unwrap_or(u64::MAX);
+        self.blocks.reusable_count(Horizon {
+            committed_seq: horizon.committed_seq.min(seq),
+            safe_copy: horizon.safe_copy.min(copy.saturating_sub(1)),
+            ..horizon
+        })
+    }
+
     /// Bytes that a place keeps alive.
     pub fn bytes_of(&self, place: Place) -> u32 {
         match place {

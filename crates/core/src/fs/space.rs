@@ -131,6 +131,14 @@ impl<N: Nand> Fs<N> {
             if self.flash.blocks_free_soon() <= self.kept_blocks() && self.release_waiting()? {
                 return Ok(true);
             }
+            // Where a block may fail besides, they must be free for recovery, too.
+            if self.failing_blocks() > 0
+                && self.flash.blocks_free_for_certain() <= self.kept_blocks()
+                && self.flash.blocks_free_for_certain() < self.flash.free_blocks()
+            {
+                self.checkpoint_now()?;
+                return Ok(true);
+            }
             match self.best_victim() {
                 None => return self.release_waiting(),
                 Some((number, false)) => self.start_collecting(number, false),
