@@ -2,7 +2,7 @@
 //!
 //! Invariants: the block that holds the newest anchor is never erased; after a mount that found the volume in use, the
 //! first anchor goes to the other block, since the last page of this one may have been torn; where there is no other, one
-//! unit is left out.
+//! unit is left out while there are more than a recovery may need, and every anchor is read back.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use nand::{Cause, CellMode, Nand, NandError};
 use super::Flash;
 use super::newest::{self, Page};
 use crate::error::{Error, Result};
-use crate::format::anchor::{ANCHOR_BLOCKS, Anchor, half_used, ordinary_units};
+use crate::format::anchor::{ANCHOR_BLOCKS, Anchor, MAKESHIFT_UNITS, half_used, ordinary_units};
 use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::{Kind, Tag};
 
@@ -179,9 +179,11 @@ impl<N: Nand> Flash<N> {
             self.anchors.makeshift = false;
             return Ok(());
         }
-        // The page after an earlier mount's newest anchor may be torn and look blank.
-        let next = self.anchors.end + u32::from(!self.anchors.own);
-        if self.anchors.makeshift || next >= self.shape.slc.units {
+        // The page after an earlier mount's newest anchor may be torn and look blank. The last pages are too few to leave
+        // one out: should it have been torn, reading back shows it.
+        let (end, units) = (self.anchors.end, self.shape.slc.units);
+        let next = end + u32::from(!self.anchors.own && end + MAKESHIFT_UNITS < units);
+        if self.anchors.makeshift || next >= units {
             return Err(Error::NoSpace);
         }
         self.anchors.current = newest;
@@ -193,7 +195,12 @@ impl<N: Nand> Flash<N> {
     /// Finds a block for the pair that has lost one, now that one may be free.
     pub fn complete_pair(&mut self) -> Result<()> {
         self.prepare_other(false)?;
-        if self.anchors.other == Other::Ready { self.rewrite_anchor() } else { Ok(()) }
+        if self.anchors.other != Other::Ready {
+            return Ok(());
+        }
+        // In that block: the few units left here may be needed yet.
+        self.anchors.unit = self.shape.slc.units;
+        self.rewrite_anchor()
     }
 
     /// Erases the block that does not hold the newest anchor, or puts a fresh one in its place where it has gone bad

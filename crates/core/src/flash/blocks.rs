@@ -37,6 +37,9 @@ pub struct Block {
     ready: bool,
 }
 
+/// Blocks kept for anchors among those that are free: should one of the pair fail, so may the first in its place.
+const ANCHORS_KEPT: usize = 2;
+
 impl Block {
     /// One that has just been erased, `erases` times in all.
     pub fn erased(erases: u32) -> Self {
@@ -239,7 +242,7 @@ impl BlockTable {
         match block.entry.used_as {
             Use::Free => !block.open && number < self.len(),
             Use::Meta => block.entry.live_bytes == 0 && !block.open && block.era < horizon.era,
-            Use::Log => Self::emptied(&block, horizon) && block.era < horizon.era,
+            Use::Log => block.ready || (Self::emptied(&block, horizon) && block.era < horizon.era),
             Use::Anchor | Use::Bad => false,
         }
     }
@@ -282,13 +285,13 @@ impl BlockTable {
     }
 
     /// The reusable block to take next: not failing, least erased, or most for what is `cold`, erased ones first. The last
-    /// one that anchors may stand in is kept for them, unless there is no other.
+    /// ones that anchors may stand in are kept for them, unless there is no other.
     pub fn pick(&self, horizon: Horizon, cold: bool) -> Option<u32> {
         let candidates =
             || self.iter().filter(|&(number, block)| !block.entry.failing && self.reusable(number, horizon));
         let for_anchors = candidates().take_while(|&(number, _)| number < ANCHOR_BLOCKS).count();
         let key = |number: u32, block: &Block| {
-            let kept = for_anchors == 1 && number < ANCHOR_BLOCKS;
+            let kept = for_anchors <= ANCHORS_KEPT && number < ANCHOR_BLOCKS;
             let erases = block.entry.erases + u32::from(!block.entry.erased);
             (kept, if cold { u32::MAX - erases } else { erases }, !block.entry.erased, number < ANCHOR_BLOCKS)
         };
@@ -345,5 +348,19 @@ mod tests {
             most_ready = most_ready.max(table.iter().filter(|(_, block)| block.ready).count());
         }
         assert!(most_ready > 3, "blocks that became ready: {most_ready}");
+    }
+
+    /// One was kept, which is as likely to fail as any: an erase of the pair failed, then the first program of that one,
+    /// and anchors had one block of a few pages left.
+    #[test]
+    fn the_last_two_blocks_that_anchors_may_stand_in_are_taken_last() {
+        let mut table = BlockTable::new(alloc::vec![BlockEntry::default(); 20]);
+        let mut taken = Vec::new();
+        while let Some(number) = table.pick(Horizon::default(), false) {
+            taken.push(number);
+            table.get_mut(number).unwrap().open = true;
+        }
+        assert_eq!(taken.len(), 20);
+        assert!(taken[18..].iter().all(|&number| number < ANCHOR_BLOCKS), "{taken:?}");
     }
 }

@@ -23,6 +23,7 @@ use self::cache::SlotCache;
 use self::head::{Exposed, Head, HeadId};
 use self::shape::Shape;
 use crate::error::{Error, Result};
+use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::place::{Place, Slot};
 use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::{TAG_BYTES, Tag};
@@ -188,15 +189,26 @@ impl<N: Nand> Flash<N> {
 
     /// Blocks that a recovery could take if the power failed now: not those that only the last pages emptied.
     pub fn blocks_free_for_certain(&self) -> u32 {
+        self.blocks.reusable_count(self.certain_horizon())
+    }
+
+    /// Whether a recovery would find a block for anchors beside the pair, if the power failed now.
+    pub fn has_spare_anchor_block(&self) -> bool {
+        let horizon = self.certain_horizon();
+        (0..ANCHOR_BLOCKS).any(|block| self.blocks.reusable(block, horizon))
+    }
+
+    /// How far the log has got without the last pages, which a cut may take.
+    fn certain_horizon(&self) -> Horizon {
         let horizon = self.horizon();
         let uncertain = HeadId::ALL.map(|id| self.head(id).uncertain());
         let seq = uncertain.iter().map(|pages| pages.group_seq).min().unwrap_or(u64::MAX);
         let copy = uncertain.iter().map(|pages| pages.copy_no).min().unwrap_or(u64::MAX);
-        self.blocks.reusable_count(Horizon {
+        Horizon {
             committed_seq: horizon.committed_seq.min(seq),
             safe_copy: horizon.safe_copy.min(copy.saturating_sub(1)),
             ..horizon
-        })
+        }
     }
 
     /// Bytes that a place keeps alive.

@@ -29,7 +29,7 @@ pub const NAMES_MAX: usize = 32;
 /// Anchors stand somewhere in the first so many blocks.
 pub const ANCHOR_BLOCKS: u32 = 16;
 /// Anchors that can be written after the newest one where its block is the only one left.
-const MAKESHIFT_UNITS: u32 = 6;
+pub const MAKESHIFT_UNITS: u32 = 6;
 
 /// Units of a block of this many that anchors are written to, as long as there are two blocks.
 pub fn ordinary_units(units: u32) -> u32 {

@@ -2,6 +2,7 @@
 //!
 //! An operation changes memory and the write buffers only as a whole; `commit` (in `log`) is what reaches flash.
 
+mod anchor_blocks;
 pub mod data;
 pub mod dir;
 pub mod dump;

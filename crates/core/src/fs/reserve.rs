@@ -24,6 +24,8 @@ const NODE_BYTES: usize = 48;
 const NODES_EACH: usize = 4;
 /// A block for collection to write to.
 const COLLECTION_BLOCKS: u32 = 1;
+/// A block for one that fails: in an operation, or in the recovery after it.
+const FAILING_BLOCKS: u32 = 1;
 
 impl<N: Nand> Fs<N> {
     /// Slots one more operation and the commit after it may take.
@@ -54,12 +56,12 @@ impl<N: Nand> Fs<N> {
 
     /// Blocks that collection leaves free when it takes one.
     pub(super) fn kept_blocks(&self) -> u32 {
-        self.failing_blocks() + self.recovery_blocks()
+        FAILING_BLOCKS + self.recovery_blocks()
     }
 
-    /// Blocks kept for one that fails beside them, on a chip where some have.
-    pub(super) fn failing_blocks(&self) -> u32 {
-        u32::from(self.flash.blocks.bad + self.flash.blocks.failing_count() > 0)
+    /// Whether blocks have failed on this chip, so that the next may soon.
+    pub(super) fn has_failed(&self) -> bool {
+        self.flash.blocks.bad + self.flash.blocks.failing_count() > 0
     }
 
     /// Blocks a recovery would open if the power failed now, for the index and for what it copies, unless a head has
@@ -116,7 +118,9 @@ impl<N: Nand> Fs<N> {
         let per_block = self.flash.shape.slc.content_slots();
         let waiting = (DIRTY_MAX as u32).min(per_block);
         let copies = self.blocks_for(copied_slots(&self.flash.shape), per_block, ROOMY);
-        (OPERATION_SLOTS + waiting).div_ceil(per_block) + COLLECTION_BLOCKS + self.failing_blocks() + copies
+        // Until a block fails, what stays unused in full ones has the space for it.
+        let failing = if self.has_failed() { FAILING_BLOCKS } else { 0 };
+        (OPERATION_SLOTS + waiting).div_ceil(per_block) + COLLECTION_BLOCKS + failing + copies
     }
 }
 
@@ -126,42 +130,63 @@ fn copied_slots(shape: &Shape) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use emulator::{Chip, Profile};
 
     use super::*;
     use crate::{FormatOptions, Mode, MountOptions, NewNode, ROOT_INO, kind};
 
-    fn mounted(chip: Chip) -> Fs<Chip> {
-        let options = MountOptions { mode: Mode::SlcOnly, ..MountOptions::default() };
+    pub fn mounted(chip: Chip, mode: Mode) -> Fs<Chip> {
+        let options = MountOptions { mode, ..MountOptions::default() };
         Fs::mount(chip, options).map_err(|(_, error)| error).unwrap()
     }
 
-    /// Blocks that the last page had emptied once counted as free for a recovery, which keeps them, as that page may have
-    /// been torn. With a block that failed, two cuts later there was none for the index.
-    #[test]
-    fn blocks_that_the_last_page_emptied_are_not_free_for_certain() {
+    pub fn formatted() -> Chip {
         let mut profile = Profile::builtin("flexfs-mlc").unwrap();
         (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 16);
         let mut chip = Chip::new(&profile, 1).unwrap();
         let (volume_id, label) = ([7; 16], "test".into());
         let options = FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, now_ns: 1 };
         Fs::format(&mut chip, &options).unwrap();
-        let mut fs = mounted(chip);
+        chip
+    }
+
+    /// Blocks that the last page had emptied once counted as free for a recovery, which keeps them, as that page may have
+    /// been torn. With a block that failed, two cuts later there was none for the index.
+    #[test]
+    fn blocks_that_the_last_page_emptied_are_not_free_for_certain() {
+        let mut fs = mounted(formatted(), Mode::SlcOnly);
         let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
         let ino = fs.create(ROOT_INO, b"file", node, 1).unwrap().ino;
         fs.write(ino, 0, &[1; 40 * 4096], 1).unwrap();
         let (chip, done) = fs.unmount(1);
         done.unwrap();
-        let mut fs = mounted(chip);
+        let mut fs = mounted(chip, Mode::SlcOnly);
         let before = fs.flash.free_blocks();
         assert_eq!(fs.flash.blocks_free_for_certain(), before);
         fs.punch(ino, 0, 40 * 4096, 1).unwrap();
         fs.sync(1).unwrap();
         assert!(fs.flash.free_blocks() >= before + 3, "{before} before, {} now", fs.flash.free_blocks());
         assert!(fs.flash.blocks_free_for_certain() <= before, "{}", fs.flash.blocks_free_for_certain());
-        fs.write(ino, 0, &[2; 4096], 1).unwrap();
-        fs.sync(1).unwrap();
+        fs.checkpoint_now().unwrap();
         assert_eq!(fs.flash.blocks_free_for_certain(), fs.flash.free_blocks());
+    }
+
+    /// A block was kept for one that fails only on chips where some had. On a full TLC chip the first one failed in a
+    /// recovery, collection after it took the last that was free, and the next recovery had none for the index.
+    #[test]
+    fn a_full_chip_keeps_a_block_for_the_first_that_fails() {
+        let mut fs = mounted(formatted(), Mode::Baseline);
+        let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+        let ino = fs.create(ROOT_INO, b"file", node, 1).unwrap().ino;
+        let (mut chunks, mut least) = (0, u32::MAX);
+        while fs.write(ino, chunks * 4096, &[1; 4096], 1).and_then(|_| fs.sync(1)).is_ok() {
+            chunks += 1;
+        }
+        for chunk in 0..4 * chunks {
+            fs.write(ino, (chunk * chunk + chunk / 3) % chunks * 4096, &[2; 4096], 1).and_then(|_| fs.sync(1)).unwrap();
+            least = least.min(fs.flash.free_blocks().saturating_sub(fs.index_floor()));
+        }
+        assert_eq!(least, 4, "the caller's, one to collect into, one for what a recovery copies, one that may fail");
     }
 }

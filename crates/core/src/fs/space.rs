@@ -8,9 +8,7 @@ use super::Fs;
 use super::reserve::ROOMY;
 use super::types::*;
 use crate::error::{Error, Result};
-use crate::flash::anchors::Other;
 use crate::flash::head::HeadId;
-use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::table::Use;
 use crate::policy::victim;
 
@@ -131,11 +129,9 @@ impl<N: Nand> Fs<N> {
             if self.flash.blocks_free_soon() <= self.kept_blocks() && self.release_waiting()? {
                 return Ok(true);
             }
-            // Where a block may fail besides, they must be free for recovery, too.
-            if self.failing_blocks() > 0
-                && self.flash.blocks_free_for_certain() <= self.kept_blocks()
-                && self.flash.blocks_free_for_certain() < self.flash.free_blocks()
-            {
+            // And they must be free for a recovery that cannot rely on the last pages.
+            let certain = self.flash.blocks_free_for_certain();
+            if certain <= self.kept_blocks() && certain < self.flash.free_blocks() {
                 self.checkpoint_now()?;
                 return Ok(true);
             }
@@ -188,60 +184,8 @@ impl<N: Nand> Fs<N> {
         Ok(())
     }
 
-    /// Sees to the blocks for anchors, if that can be done now: where the pair has lost one it gets another, and where
-    /// blocks have failed, one is emptied for the next that does.
-    fn keep_anchor_blocks(&mut self) -> Result<()> {
-        let outcome = match self.flash.anchors.other {
-            Other::Missing => self.complete_anchor_pair(),
-            Other::Old | Other::Ready if self.lacks_spare_anchor_block() => self.empty_anchor_block(),
-            Other::Old | Other::Ready => Ok(()),
-        };
-        match outcome {
-            Err(Error::NoSpace) => Ok(()),
-            outcome => outcome,
-        }
-    }
-
-    fn complete_anchor_pair(&mut self) -> Result<()> {
-        self.flash.complete_pair()?;
-        if self.flash.anchors.other == Other::Missing {
-            self.empty_anchor_block()?;
-            self.flash.complete_pair()?;
-        }
-        Ok(())
-    }
-
-    /// Whether blocks fail on this chip, none that anchors may stand in is free, and emptying one takes nothing from
-    /// what a recovery needs.
-    fn lacks_spare_anchor_block(&self) -> bool {
-        let horizon = self.flash.horizon();
-        self.failing_blocks() > 0
-            && !(0..ANCHOR_BLOCKS).any(|block| self.flash.blocks.reusable(block, horizon))
-            && self.flash.free_blocks() >= self.recovery_floor()
-    }
-
-    /// Empties the block that anchors may stand in which costs least.
-    fn empty_anchor_block(&mut self) -> Result<()> {
-        while self.collector.is_some() {
-            self.collect_step()?;
-        }
-        let log = self.flash.blocks.iter().take(ANCHOR_BLOCKS as usize).filter(|(_, block)| {
-            block.entry.used_as == Use::Log && !block.open && !block.stuck && !block.entry.failing
-        });
-        let Some((live_bytes, number)) = log.map(|(number, block)| (block.entry.live_bytes, number)).min() else {
-            return Ok(());
-        };
-        if live_bytes > 0 {
-            self.start_collecting(number, true);
-        }
-        while self.collector.is_some() {
-            self.collect_step()?;
-        }
-        self.release_waiting().map(|_| ())
-    }
-
     /// Frees blocks that are empty but wait for a commit, for their copies, or for a checkpoint.
-    fn release_waiting(&mut self) -> Result<bool> {
+    pub(super) fn release_waiting(&mut self) -> Result<bool> {
         let before = self.flash.free_blocks();
         self.flash.flush_units()?;
         self.flash.settle();

@@ -57,7 +57,7 @@ pub fn choose(ranked: impl Iterator<Item = (Rank, u32)>, outlook: Outlook) -> Op
 
 /// Log blocks opened between two checkpoints, at most.
 pub fn checkpoint_interval_blocks(blocks: u32) -> u32 {
-    (blocks / 8).clamp(4, 32)
+    (blocks / 6).clamp(4, 32)
 }
 
 /// How far a block's erase count may fall behind the most worn one's before its content is moved.
