@@ -39,9 +39,14 @@ impl<N: Nand> Fs<N> {
         slots.div_ceil(self.flash.shape.slc.content_slots()).max(1)
     }
 
-    /// Blocks that must be free before a caller's next block is taken.
-    pub(super) fn free_floor(&self) -> u32 {
+    /// Blocks that must be free before a caller's next block is taken, if the call gives space back in the end.
+    pub(super) fn removal_floor(&self) -> u32 {
         self.host_blocks() + self.index_blocks(1) + self.recovery_floor()
+    }
+
+    /// The same for what takes space: where a block has failed, the next may before collection has made up for that one.
+    pub(super) fn free_floor(&self) -> u32 {
+        self.removal_floor() + if self.has_failed() { FAILING_BLOCKS } else { 0 }
     }
 
     /// Of those, the ones for the index: a checkpoint may come before room is made again, and a recovery after it.
@@ -119,7 +124,7 @@ impl<N: Nand> Fs<N> {
         let waiting = (DIRTY_MAX as u32).min(per_block);
         let copies = self.blocks_for(copied_slots(&self.flash.shape), per_block, ROOMY);
         // Until a block fails, what stays unused in full ones has the space for it.
-        let failing = if self.has_failed() { FAILING_BLOCKS } else { 0 };
+        let failing = if self.has_failed() { 2 * FAILING_BLOCKS } else { 0 };
         (OPERATION_SLOTS + waiting).div_ceil(per_block) + COLLECTION_BLOCKS + failing + copies
     }
 }

@@ -81,19 +81,16 @@ impl<N: Nand> Fs<N> {
         if self.head_room() >= self.operation_slots() && self.index_floor() <= self.index_reserve {
             return Ok(());
         }
-        self.free_up(Self::free_floor)?;
-        if self.flash.free_blocks() < self.free_floor() && self.index_blocks(ROOMY) > 1 {
+        let floor: fn(&Self) -> u32 = if gives_back { Self::removal_floor } else { Self::free_floor };
+        self.free_up(floor)?;
+        if self.flash.free_blocks() < floor(self) && self.index_blocks(ROOMY) > 1 {
             self.checkpoint_now()?;
         }
         let free = self.flash.free_blocks();
-        if free >= self.free_floor() {
+        if free >= floor(self) {
             self.index_reserve = self.index_floor();
         }
-        if free >= self.free_floor() || (gives_back && free >= self.host_blocks()) {
-            Ok(())
-        } else {
-            Err(Error::NoSpace)
-        }
+        if free >= floor(self) || (gives_back && free >= self.host_blocks()) { Ok(()) } else { Err(Error::NoSpace) }
     }
 
     /// Slots the heads that callers write to have left.
