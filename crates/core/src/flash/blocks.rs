@@ -354,7 +354,10 @@ mod tests {
     /// and anchors had one block of a few pages left.
     #[test]
     fn the_last_two_blocks_that_anchors_may_stand_in_are_taken_last() {
-        let mut table = BlockTable::new(alloc::vec![BlockEntry::default(); 20]);
+        // The others are more worn: but for anchors they would come last.
+        let erases = |number| if number < ANCHOR_BLOCKS { 0 } else { 100 };
+        let entries = (0..20).map(|number| BlockEntry { erases: erases(number), ..BlockEntry::default() });
+        let mut table = BlockTable::new(entries.collect());
         let mut taken = Vec::new();
         while let Some(number) = table.pick(Horizon::default(), false) {
             taken.push(number);

@@ -16,7 +16,7 @@ impl<N: Nand> Fs<N> {
     pub(super) fn keep_anchor_blocks(&mut self) -> Result<()> {
         let outcome = match self.flash.anchors.other {
             Other::Missing => self.complete_anchor_pair(),
-            Other::Old | Other::Ready if self.lacks_spare_anchor_block() => self.spare_anchor_block(),
+            Other::Old | Other::Ready if self.lacks_spare_anchor_block() => self.keep_spare_anchor_block(),
             Other::Old | Other::Ready => Ok(()),
         };
         match outcome {
@@ -40,7 +40,7 @@ impl<N: Nand> Fs<N> {
         self.has_failed() && !self.flash.has_spare_anchor_block() && self.flash.free_blocks() >= self.recovery_floor()
     }
 
-    fn spare_anchor_block(&mut self) -> Result<()> {
+    fn keep_spare_anchor_block(&mut self) -> Result<()> {
         let found = self.empty_anchor_block()?;
         // A recovery that cannot rely on the last pages is to find it empty, too.
         if found && !self.flash.has_spare_anchor_block() { self.checkpoint_now() } else { Ok(()) }
@@ -98,5 +98,20 @@ mod tests {
             assert!(!fs.lacks_spare_anchor_block(), "write {chunk}");
         }
         assert!(lacked > 2, "there was one whenever one was asked for");
+    }
+
+    /// It once took one more unit of the only block left, of the few that a recovery may need there.
+    #[test]
+    fn a_pair_that_is_whole_again_goes_on_in_its_new_block() {
+        let mut fs = mounted(formatted(), Mode::Baseline);
+        fs.sync(1).unwrap();
+        fs.flash.own_anchor().unwrap();
+        let newest = fs.flash.anchors.newest;
+        let left = fs.flash.anchors.pair[newest];
+        fs.flash.retire(fs.flash.anchors.pair[1 - newest]).unwrap();
+        fs.flash.anchors.other = Other::Missing;
+        fs.keep_anchor_blocks().unwrap();
+        assert_eq!((fs.flash.anchors.newest, fs.flash.anchors.end), (1 - newest, 1));
+        assert_eq!(fs.flash.anchors.pair[newest], left);
     }
 }
