@@ -12,7 +12,7 @@ use nand::{Cause, CellMode, Nand, NandError};
 use super::Flash;
 use super::newest::{self, Page};
 use crate::error::{Error, Result};
-use crate::format::anchor::{ANCHOR_BLOCKS, Anchor, MAKESHIFT_UNITS, half_used, ordinary_units};
+use crate::format::anchor::{Anchor, MAKESHIFT_UNITS, half_used, ordinary_units};
 use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::{Kind, Tag};
 
@@ -242,15 +242,13 @@ impl<N: Nand> Flash<N> {
         let old = self.anchors.pair.get(which).copied().unwrap_or(0);
         let retired = self.blocks.get(old).entry.used_as == Use::Bad;
         let fresh = loop {
-            let fresh = (0..ANCHOR_BLOCKS.min(self.blocks.len()))
-                .filter(|&block| self.blocks.reusable(block, horizon) && !self.blocks.get(block).entry.failing)
-                .min_by_key(|&block| self.blocks.get(block).entry.erases);
-            let Some(fresh) = fresh else { return Ok(false) };
-            if !retired && self.blocks.get(fresh).entry.erases >= self.blocks.get(old).entry.erases {
+            let least_worn = self.blocks.free_for_anchors(horizon).min_by_key(|(_, block)| block.entry.erases);
+            let Some((fresh, block)) = least_worn else { return Ok(false) };
+            if !retired && block.entry.erases >= self.blocks.get(old).entry.erases {
                 return Ok(false);
             }
             // One that a clean anchor lists as erased must not be found half erased.
-            if self.blocks.get(fresh).entry.erased || self.erase(fresh, Cause::Metadata)? {
+            if block.entry.erased || self.erase(fresh, Cause::Metadata)? {
                 break fresh;
             }
         };

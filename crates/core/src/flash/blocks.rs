@@ -287,15 +287,23 @@ impl BlockTable {
     /// The reusable block to take next: not failing, least erased, or most for what is `cold`, erased ones first. The last
     /// ones that anchors may stand in are kept for them, unless there is no other.
     pub fn pick(&self, horizon: Horizon, cold: bool) -> Option<u32> {
-        let candidates =
-            || self.iter().filter(|&(number, block)| !block.entry.failing && self.reusable(number, horizon));
-        let for_anchors = candidates().take_while(|&(number, _)| number < ANCHOR_BLOCKS).count();
+        let for_anchors = self.free_for_anchors(horizon).count();
         let key = |number: u32, block: &Block| {
             let kept = for_anchors <= ANCHORS_KEPT && number < ANCHOR_BLOCKS;
             let erases = block.entry.erases + u32::from(!block.entry.erased);
             (kept, if cold { u32::MAX - erases } else { erases }, !block.entry.erased, number < ANCHOR_BLOCKS)
         };
-        candidates().min_by_key(|&(number, block)| key(number, block)).map(|(number, _)| number)
+        self.free(horizon).min_by_key(|&(number, block)| key(number, block)).map(|(number, _)| number)
+    }
+
+    /// Those of the blocks that can be taken now that anchors may stand in, with their numbers.
+    pub fn free_for_anchors(&self, horizon: Horizon) -> impl Iterator<Item = (u32, &Block)> {
+        self.free(horizon).take_while(|&(number, _)| number < ANCHOR_BLOCKS)
+    }
+
+    /// The blocks that can be taken now, with their numbers: reusable, and not failing.
+    fn free(&self, horizon: Horizon) -> impl Iterator<Item = (u32, &Block)> {
+        self.iter().filter(move |&(number, block)| !block.entry.failing && self.reusable(number, horizon))
     }
 }
 

@@ -23,7 +23,6 @@ use self::cache::SlotCache;
 use self::head::{Exposed, Head, HeadId};
 use self::shape::Shape;
 use crate::error::{Error, Result};
-use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::place::{Place, Slot};
 use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::{TAG_BYTES, Tag};
@@ -194,8 +193,7 @@ impl<N: Nand> Flash<N> {
 
     /// Whether a recovery would find a block for anchors beside the pair, if the power failed now.
     pub fn has_spare_anchor_block(&self) -> bool {
-        let horizon = self.certain_horizon();
-        (0..ANCHOR_BLOCKS).any(|block| self.blocks.reusable(block, horizon))
+        self.blocks.free_for_anchors(self.certain_horizon()).next().is_some()
     }
 
     /// How far the log has got without the last pages, which a cut may take.

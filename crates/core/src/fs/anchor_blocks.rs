@@ -26,12 +26,19 @@ impl<N: Nand> Fs<N> {
     }
 
     fn complete_anchor_pair(&mut self) -> Result<()> {
-        self.flash.complete_pair()?;
+        self.take_free_anchor_block()?;
         if self.flash.anchors.other == Other::Missing {
             self.empty_anchor_block()?;
-            self.flash.complete_pair()?;
+            self.take_free_anchor_block()?;
         }
         Ok(())
+    }
+
+    fn take_free_anchor_block(&mut self) -> Result<()> {
+        let outcome = self.flash.complete_pair();
+        // What was gathered before has been programmed, or failed to be.
+        self.follow_moved()?;
+        outcome
     }
 
     /// Whether blocks fail on this chip, none that anchors may stand in is free, and emptying one takes nothing from
@@ -72,7 +79,9 @@ impl<N: Nand> Fs<N> {
 mod tests {
     use alloc::vec::Vec;
 
-    use super::super::reserve::tests::{formatted, mounted};
+    use emulator::Profile;
+
+    use super::super::reserve::tests::{formatted, formatted_as, mounted};
     use super::*;
     use crate::{Mode, NewNode, ROOT_INO, kind};
 
@@ -90,7 +99,7 @@ mod tests {
             if chunk > chunks && chunk.is_multiple_of(chunks / 4) {
                 fs.checkpoint_now().unwrap();
                 let horizon = fs.flash.horizon();
-                let free: Vec<u32> = (0..ANCHOR_BLOCKS).filter(|&b| fs.flash.blocks.reusable(b, horizon)).collect();
+                let free: Vec<u32> = fs.flash.blocks.free_for_anchors(horizon).map(|(block, _)| block).collect();
                 free.into_iter().for_each(|block| fs.flash.retire(block).unwrap());
                 lacked += u32::from(fs.lacks_spare_anchor_block());
             }
@@ -98,6 +107,27 @@ mod tests {
             assert!(!fs.lacks_spare_anchor_block(), "write {chunk}");
         }
         assert!(lacked > 2, "there was one whenever one was asked for");
+    }
+
+    /// An anchor follows what was gathered before it. Where that failed to be programmed and went elsewhere, the index
+    /// went on pointing to the failed page until the next commit: what was written could not be read.
+    #[test]
+    fn what_fails_to_be_programmed_before_an_anchor_of_a_new_pair_is_read_from_its_new_place() {
+        let mut profile = Profile::builtin("tlc-3d").unwrap();
+        (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 24);
+        let mut fs = mounted(formatted_as(&profile), Mode::Baseline);
+        let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+        let ino = fs.create(ROOT_INO, b"file", node, 1).unwrap().ino;
+        fs.sync(1).unwrap();
+        fs.write(ino, 0, &[7; 4096], 1).unwrap();
+        fs.flash.retire(fs.flash.anchors.pair[1 - fs.flash.anchors.newest]).unwrap();
+        fs.flash.anchors.other = Other::Missing;
+        fs.flash.nand.fail_program_at(0);
+        fs.keep_anchor_blocks().unwrap();
+        assert_eq!(fs.flash.blocks.failing_count(), 1, "that of the chunk");
+        let mut found = [0; 4096];
+        fs.read(ino, 0, &mut found).unwrap();
+        assert_eq!(found, [7; 4096]);
     }
 
     /// It once took one more unit of the only block left, of the few that a recovery may need there.

@@ -118,7 +118,10 @@ impl<N: Nand> Fs<N> {
                 self.flash.fail(&Error::NoSpace);
                 Err(Error::ReadOnly)
             }
-            ready => self.noted(ready),
+            ready => {
+                debug_assert!(ready.is_err() || self.flash.moved.is_empty(), "the index says where all slots stand");
+                self.noted(ready)
+            }
         }
     }
 

@@ -149,7 +149,11 @@ pub(super) mod tests {
     pub fn formatted() -> Chip {
         let mut profile = Profile::builtin("flexfs-mlc").unwrap();
         (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 16);
-        let mut chip = Chip::new(&profile, 1).unwrap();
+        formatted_as(&profile)
+    }
+
+    pub fn formatted_as(profile: &Profile) -> Chip {
+        let mut chip = Chip::new(profile, 1).unwrap();
         let (volume_id, label) = ([7; 16], "test".into());
         let options = FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, now_ns: 1 };
         Fs::format(&mut chip, &options).unwrap();

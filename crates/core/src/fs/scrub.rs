@@ -86,6 +86,7 @@ impl<N: Nand> Fs<N> {
             Use::Anchor => {
                 self.flash.blocks.forget_fading(number);
                 self.flash.leave_anchor_block(number)?;
+                self.follow_moved()?;
             }
             _ => {
                 self.flash.own_anchor()?;

@@ -185,6 +185,7 @@ impl<N: Nand> Fs<N> {
     pub(super) fn release_waiting(&mut self) -> Result<bool> {
         let before = self.flash.free_blocks();
         self.flash.flush_units()?;
+        self.follow_moved()?;
         self.flash.settle();
         if self.flash.free_blocks() > before {
             return Ok(true);
