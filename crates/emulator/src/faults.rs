@@ -45,6 +45,18 @@ pub enum PairedLoss {
     Always,
 }
 
+/// Whether reads show bit errors by wear, age and reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum BitErrors {
+    /// None.
+    #[default]
+    Off,
+    /// As many as are drawn, but in no codeword more than the ECC corrects.
+    Correctable,
+    /// As many as are drawn: the ECC may give up.
+    Drawn,
+}
+
 /// The faults a chip shows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FaultConfig {
@@ -56,8 +68,8 @@ pub struct FaultConfig {
     pub paired_loss: PairedLoss,
     /// Whether a cut counts reads as operations too.
     pub cut_counts_reads: bool,
-    /// Whether reads show bit errors by wear, age and reads.
-    pub bit_errors: bool,
+    /// The bit errors that reads show.
+    pub bit_errors: BitErrors,
     /// Whether blocks used past their endurance begin to fail.
     pub wear_failures: bool,
     /// Whether failures are reported by the failing call instead of the next barrier.

@@ -30,7 +30,7 @@ mod trace;
 pub use chip::Chip;
 pub use counters::{ByCause, Counters, OpCounts};
 pub use error::EmulatorError;
-pub use faults::{Corruption, FaultConfig, PairedLoss, TornKind};
+pub use faults::{BitErrors, Corruption, FaultConfig, PairedLoss, TornKind};
 pub use profile::{
     Ecc, Endurance, ErrorRates, Errors, ModeTiming, Pairing, Profile, ProfileError, ProgramUnit, Programming, Shape,
     Timing,

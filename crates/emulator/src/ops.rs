@@ -7,7 +7,7 @@ use nand::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, ReadInfo
 
 use crate::{
     chip::{Chip, InFlight},
-    faults::medium,
+    faults::{BitErrors, medium},
     table::{PageState, Saved},
     trace::TraceOp,
 };
@@ -68,7 +68,7 @@ impl Nand for Chip {
                 self.commit(block)?;
             }
         }
-        if !self.faults.bit_errors {
+        if self.faults.bit_errors == BitErrors::Off {
             return Ok(ReadInfo { corrected_bits: 0, correctable_bits });
         }
         match self.sense_errors(block, page, mode, spare) {

@@ -7,6 +7,7 @@ use nand::CellMode;
 
 use crate::{
     chip::Chip,
+    faults::BitErrors,
     rng::{Purpose, Rng},
 };
 
@@ -51,9 +52,11 @@ impl Chip {
         let codewords = shape.page_bytes.div_ceil(ecc.codeword_bytes);
         let covered_spare = if shape.spare_ecc { shape.spare_bytes } else { 0 };
         let bits = f64::from(8 * (shape.page_bytes + covered_spare)) / f64::from(codewords);
+        let within_ecc = self.faults.bit_errors == BitErrors::Correctable;
         let mut worst = 0;
         for _ in 0..codewords {
-            let wrong = rng.poisson(rate * bits);
+            let drawn = rng.poisson(rate * bits);
+            let wrong = if within_ecc { drawn.min(ecc.correctable_bits) } else { drawn };
             worst = worst.max(wrong);
             if wrong <= ecc.correctable_bits {
                 self.counters.corrected_bits += u64::from(wrong);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{barrier, chip, contents, four_dies, pattern, program, program_tagged, read, read_spare};
-use emulator::{Chip, Corruption, EmulatorError, FaultConfig, PairedLoss, Profile, TornKind};
+use emulator::{BitErrors, Chip, Corruption, EmulatorError, FaultConfig, PairedLoss, Profile, TornKind};
 use nand::CellMode::{Native, Slc};
 use nand::{Cause, Failure, Nand, NandError};
 
@@ -341,7 +341,7 @@ fn blocks_fail_only_past_their_endurance() {
 #[test]
 fn bit_errors_grow_with_age_until_the_ecc_gives_up() {
     let mut chip = chip();
-    chip.set_faults(FaultConfig { bit_errors: true, ..FaultConfig::default() });
+    chip.set_faults(FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::default() });
     chip.age_block(0, Native, 20_000).unwrap();
     program(&mut chip, 0, 0, Native).unwrap();
     program(&mut chip, 1, 0, Slc).unwrap();
@@ -362,12 +362,31 @@ fn bit_errors_grow_with_age_until_the_ecc_gives_up() {
 }
 
 #[test]
+fn bit_errors_stay_within_what_the_ecc_corrects_where_that_is_asked_for() {
+    let mut profile = common::profile();
+    profile.errors.native.fresh = 2e-3;
+    let mut chip = Chip::new(&profile, 5).unwrap();
+    program(&mut chip, 0, 0, Native).unwrap();
+    let mut sense = |bit_errors| {
+        chip.set_faults(FaultConfig { bit_errors, ..FaultConfig::default() });
+        let reads = (0..200).map(|_| chip.read(0, 0, 0, &mut [0; 4096], &mut [], Cause::Host));
+        reads.filter_map(|read| Some(read.ok()?.corrected_bits)).collect::<Vec<_>>()
+    };
+    assert_eq!(sense(BitErrors::Off), [0; 200]);
+    let drawn = sense(BitErrors::Drawn);
+    assert!((1..200).contains(&drawn.len()), "{} of 200 reads were corrected", drawn.len());
+    let kept = sense(BitErrors::Correctable);
+    assert!(kept.len() == 200 && kept.iter().all(|bits| (1..=24).contains(bits)), "{kept:?}");
+    assert!(kept.iter().filter(|&&bits| bits == 24).count() > 20, "what is drawn beyond that counts as much: {kept:?}");
+}
+
+#[test]
 fn spare_bytes_that_the_ecc_leaves_out_come_back_wrong() {
     let mut profile = Profile::builtin("k9f5608u0m").unwrap().with_capacity(1 << 20).unwrap();
     profile.errors.native.fresh = 1e-3;
     profile.ecc.correctable_bits = 100;
     let mut chip = Chip::new(&profile, 5).unwrap();
-    chip.set_faults(FaultConfig { bit_errors: true, ..FaultConfig::default() });
+    chip.set_faults(FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::default() });
     program_tagged(&mut chip, 0, 0, Native, 1).unwrap();
     let wrong: u32 = (0..100)
         .map(|_| {
@@ -417,7 +436,7 @@ fn factory_bad_blocks_are_seeded_and_spare_the_first_two() {
 fn one_seed_and_one_history_give_the_same_bytes() {
     let run = |chip_seed, fault_seed| {
         let mut chip = Chip::new(&common::profile(), chip_seed).unwrap();
-        chip.set_faults(FaultConfig { bit_errors: true, ..FaultConfig::power_cuts(fault_seed) });
+        chip.set_faults(FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::power_cuts(fault_seed) });
         for cut in 0..12 {
             chip.cut_power_at(cut);
             for step in 0..=cut as u32 {

@@ -1,7 +1,7 @@
 //! A medium that grows old: data that fades without power or under many reads is written anew in time, and a chip that
 //! is written to death keeps every synced byte.
 
-use emulator::{Chip, FaultConfig};
+use emulator::{BitErrors, Chip, FaultConfig};
 use flexfs_core::{Ended, Error, Fs, Mode, MountOptions, NewNode, ROOT_INO, SetAttr, kind};
 use lab::content::{Fill, Texture, mix};
 use lab::crash::Rig;
@@ -13,7 +13,7 @@ const MONTH_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
 fn rig(mode: Mode) -> Rig {
     let options = MountOptions { mode, cache_bytes: 128 << 10, ..MountOptions::default() };
     let rig = Rig::small("flexfs-mlc", BLOCKS as u32, 16, options).unwrap();
-    Rig { faults: FaultConfig { bit_errors: true, ..FaultConfig::default() }, ..rig }
+    Rig { faults: FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::default() }, ..rig }
 }
 
 fn contents(chunk: u64, version: u64) -> Vec<u8> {
@@ -136,7 +136,7 @@ const MOUNTS_MAX: usize = 30;
 impl Life {
     fn new(mode: Mode) -> Self {
         let mut rig = rig(mode);
-        rig.faults = FaultConfig { wear_failures: true, bit_errors: true, ..FaultConfig::power_cuts(7) };
+        rig.faults = FaultConfig { wear_failures: true, bit_errors: BitErrors::Drawn, ..FaultConfig::power_cuts(7) };
         (rig.profile.endurance.native_erases, rig.profile.endurance.slc_erases) = (ENDURANCE, ENDURANCE);
         let mut probe = rig.format(rig.chip(7).unwrap(), 7).unwrap().fs;
         let chunks = probe.statfs().unwrap().capacity_bytes / 2 / CHUNK_BYTES as u64;

@@ -1,7 +1,7 @@
 //! A failing medium: programs and erases that fail cost no data, damaged pages give `EIO` for what they held and for
 //! nothing else, and wrong bytes are never returned.
 
-use emulator::{Chip, Corruption, FaultConfig};
+use emulator::{BitErrors, Chip, Corruption, FaultConfig};
 use flexfs_core::{Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, SetAttr, kind};
 use lab::content::{Fill, Texture, mix};
 use lab::crash::{Rig, Run};
@@ -19,7 +19,7 @@ fn rig(mode: Mode) -> Rig {
 #[test]
 fn correctable_bit_errors_and_factory_bad_blocks_change_nothing() {
     let mut rig = rig(Mode::Baseline);
-    rig.faults = FaultConfig { bit_errors: true, ..FaultConfig::power_cuts(5) };
+    rig.faults = FaultConfig { bit_errors: BitErrors::Correctable, ..FaultConfig::power_cuts(5) };
     let mut chip = rig.chip(5).unwrap();
     let bad = chip.scatter_bad_blocks(0.05).unwrap();
     assert!(!bad.is_empty());

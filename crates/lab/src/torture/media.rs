@@ -1,5 +1,5 @@
-//! Volumes on a failing medium: programs and erases that fail, bit errors up to a good part of what the ECC corrects,
-//! months that pass, and, at the end, pages that nothing corrects.
+//! Volumes on a failing medium: programs and erases that fail, bit errors up to what the ECC corrects, months
+//! that pass, and, at the end, pages that nothing corrects.
 //!
 //! Invariant: as long as the ECC's limits are kept and few blocks fail, nothing is lost; past them, what is read is right
 //! or an error.
@@ -7,7 +7,7 @@
 use std::ops::{AddAssign, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use emulator::{Chip, Corruption};
+use emulator::{BitErrors, Chip, Corruption, FaultConfig};
 use flexfs_core::{Ended, Error, Fs, Ino, MountOptions, ROOT_INO};
 
 use super::campaign::{Progress, TOLD_MAX, in_ranges};
@@ -27,9 +27,6 @@ const FAILURES: u64 = 2;
 /// How full volumes get, in percent, and unmounts and power cuts per 1,000 steps, each.
 const CROWDED_PERCENT: u64 = 60;
 const DISRUPTIONS: usize = 20;
-/// Raw bit errors in a codeword that every run has on average at most, in parts of what can be corrected: with many more
-/// some codeword of some run has too many.
-const WORST_SHARE: f64 = 0.3;
 /// Bits of a codeword.
 const CODEWORD_BITS: f64 = 8.0 * 1024.0;
 /// How often much time passes at once in a run, and how much, in days.
@@ -132,10 +129,11 @@ fn run_of(seed: u64, keep: &[usize]) -> Result<MediaRun, String> {
 
 fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> {
     let mut rig = setup.rig()?;
-    let share = WORST_SHARE * (mix(seed ^ 1) % 100) as f64 / 100.0;
+    // Of what can be corrected in a codeword, what is wrong in one of a fresh page on average.
+    let share = (mix(seed ^ 1) % 100) as f64 / 100.0;
     let rate = share * f64::from(rig.profile.ecc.correctable_bits) / CODEWORD_BITS;
     (rig.profile.errors.slc.fresh, rig.profile.errors.native.fresh) = (rate, rate);
-    rig.faults = emulator::FaultConfig { bit_errors: true, ..emulator::FaultConfig::power_cuts(seed) };
+    rig.faults = FaultConfig { bit_errors: BitErrors::Correctable, ..FaultConfig::power_cuts(seed) };
     let options = rig.options.clone();
     let mut chip = rig.chip(seed)?;
     chip.scatter_bad_blocks(0.02).map_err(|error| error.to_string())?;
