@@ -128,6 +128,40 @@ fn a_damaged_page_gives_eio_for_what_it_held_and_wrong_bytes_never() {
     }
 }
 
+/// An unmount that was cut after the first of its two clean anchors left a volume that counted as at rest: nothing wrote
+/// the second one, and with that page was lost what says where everything stands.
+#[test]
+fn a_volume_at_rest_has_two_pages_that_say_where_everything_stands() {
+    let (rig, chip) = filled_chip(Mode::Baseline);
+    let (mut cuts, mut alone) = (0, 0);
+    loop {
+        let mut fs = mount(chip.snapshot(), &rig).unwrap();
+        let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+        fs.create(ROOT_INO, b"new", node, 2).unwrap();
+        fs.sync(2).unwrap();
+        fs.chip_mut().cut_power_at(cuts);
+        let (mut chip, outcome) = fs.unmount(2);
+        if outcome.is_ok() {
+            break;
+        }
+        chip.power_on();
+        let fs = mount(chip, &rig).unwrap();
+        let clean = fs.anchor().unwrap().clean;
+        let (chip, outcome) = fs.unmount(3);
+        outcome.unwrap();
+        let pair = mount(chip.snapshot(), &rig).unwrap().anchor().unwrap().pair;
+        for (block, page) in chip.written_pages().into_iter().filter(|(block, _)| pair.contains(block)) {
+            let mut chip = chip.snapshot();
+            chip.corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+            let mut fs = mount(chip, &rig).unwrap();
+            assert!(fs.anchor().unwrap().clean, "cut {cuts}, without block {block} page {page}: there is no other");
+            fs.lookup(ROOT_INO, b"new").unwrap();
+        }
+        (cuts, alone) = (cuts + 1, alone + u32::from(clean));
+    }
+    assert!(cuts > 3 && alone > 0, "{cuts} cuts, {alone} left a clean anchor");
+}
+
 #[test]
 fn damage_under_a_mounted_volume_is_told_and_counted() {
     let (rig, chip) = filled_chip(Mode::Baseline);

@@ -145,6 +145,20 @@ fn newest_in<N: Nand>(
     Ok(Ok(None))
 }
 
+/// Whether two pages of the pair hold the newest clean anchor.
+pub fn stands_twice<N: Nand>(nand: &mut N, shape: &Shape, pair: [u32; 2]) -> Result<bool> {
+    let mut clean = Vec::new();
+    for block in pair.into_iter().filter(|&block| !nand.is_bad(block)).collect::<Vec<_>>() {
+        let Ok(Some(found)) = newest_in(nand, shape, block, shape.slc.units)? else { continue };
+        let before = found.unit.checked_sub(1).map(|unit| read_page(nand, shape, block, unit)).transpose()?;
+        let before = if let Some(Page::Anchor(anchor)) = before { Some(*anchor) } else { None };
+        let both = [Some(found.anchor), before].into_iter().flatten();
+        clean.extend(both.filter(|anchor| anchor.clean).map(|anchor| anchor.checkpoint));
+    }
+    let newest = clean.iter().max();
+    Ok(clean.iter().filter(|checkpoint| Some(*checkpoint) == newest).count() > 1)
+}
+
 /// Whether a mount could come across an anchor in a block.
 pub fn holds_anchor<N: Nand>(nand: &mut N, shape: &Shape, block: u32) -> Result<bool> {
     let units = if block < ANCHOR_BLOCKS { shape.slc.units } else { 0 };

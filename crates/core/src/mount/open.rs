@@ -267,13 +267,26 @@ impl<N: Nand> Fs<N> {
     /// Syncs, writes a clean checkpoint and gives the chip back.
     pub fn unmount(mut self, now_ns: i64) -> (N, Result<()>) {
         self.options.now_ns = now_ns;
-        let untouched = !self.flash.anchors.own && self.volume.clean && self.inodes.dirty_count() == 0;
-        let untouched = self.options.read_only || untouched;
-        let outcome = if untouched { Ok(()) } else { self.writable().and_then(|()| self.close_volume()) };
+        let outcome = match self.options.read_only {
+            true => Ok(()),
+            false => self.is_at_rest().and_then(|at_rest| if at_rest { Ok(()) } else { self.close_volume() }),
+        };
         (self.flash.nand, outcome)
     }
 
+    /// Whether there is nothing to write: this mount changed nothing, and found two pages that say where everything stands,
+    /// which it does not where the unmount before was cut short.
+    fn is_at_rest(&mut self) -> Result<bool> {
+        let untouched = !self.flash.anchors.own && self.volume.clean && self.inodes.dirty_count() == 0;
+        let pair = self.flash.anchors.pair;
+        if !untouched || self.flash.broken.is_some() {
+            return Ok(untouched);
+        }
+        newest::stands_twice(&mut self.flash.nand, &self.flash.shape, pair)
+    }
+
     fn close_volume(&mut self) -> Result<()> {
+        self.writable()?;
         self.remove_orphans()?;
         self.begin_removal()?;
         while self.checkpoint.is_some() {
