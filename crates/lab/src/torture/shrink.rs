@@ -10,12 +10,22 @@ use crate::ops::Op;
 
 /// Runs after which it is small enough.
 const RUNS_MAX: usize = 60;
+/// Torn chips judged after which a case is: of a long one with a few violations there are very many.
+const CUTS_MAX: usize = 50_000;
 
 /// A smaller case that fails, and its first violation. `violation` is the one of `case`.
 pub fn shrink(case: &Case, violation: &Violation, base: &Base) -> (Case, Violation) {
     // What comes after the step that fails has no part in it.
     let steps = (0..case.len().min(violation.step + 1)).collect();
-    let (kept, found) = fewer(steps, violation.clone(), |kept| first(only(case, kept).run(base, Cuts::First)));
+    let mut judged = 0;
+    let (kept, found) = fewer(steps, violation.clone(), |kept| {
+        if judged > CUTS_MAX {
+            return None;
+        }
+        let findings = only(case, kept).run(base, Cuts::First);
+        judged += findings.cuts + findings.double_cuts + findings.triple_cuts;
+        first(findings)
+    });
     let smallest = only(case, &kept);
     // Of its violations the one that takes the fewest cuts.
     let found = first(smallest.run(base, Cuts::Planned)).unwrap_or(found);
