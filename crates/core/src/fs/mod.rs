@@ -112,16 +112,15 @@ impl<N: Nand> Fs<N> {
 
     fn begin(&mut self, gives_back: bool) -> Result<()> {
         self.writable()?;
-        match self.flash.own_anchor().and_then(|()| self.make_room(gives_back)) {
+        let ready = self.flash.own_anchor().and_then(|()| self.make_room(gives_back));
+        // An operation that ended with an error may have left slots behind that the index does not follow yet.
+        match ready.and_then(|()| self.follow_moved()) {
             Err(Error::NoSpace) if gives_back => {
                 // Not even for that there is room: so many blocks went bad that this is the end.
                 self.flash.fail(&Error::NoSpace);
                 Err(Error::ReadOnly)
             }
-            ready => {
-                debug_assert!(ready.is_err() || self.flash.moved.is_empty(), "the index says where all slots stand");
-                self.noted(ready)
-            }
+            ready => self.noted(ready),
         }
     }
 

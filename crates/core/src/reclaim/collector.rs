@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use crate::error::{Error, Result};
+use crate::flash::Moved;
 use crate::flash::append::Draft;
 use crate::flash::head::HeadId;
 use crate::format::key::{Key, KeyKind, key};
@@ -246,30 +247,32 @@ impl<N: Nand> Fs<N> {
         if job.moving.is_empty() { Ok(()) } else { self.flush_moving(&mut job) }
     }
 
-    /// Lets the index follow slots that moved because their block failed under a unit of several slots.
+    /// Lets the index follow slots that moved because their block failed under a unit of several slots. One that it cannot
+    /// follow, as a page of the index is unreadable, does not keep it from the others.
     pub(crate) fn follow_moved(&mut self) -> Result<()> {
+        let mut outcome = Ok(());
         for moved in core::mem::take(&mut self.flash.moved) {
-            match moved.tag.kind {
-                Kind::Data => {
-                    let (from, to) =
-                        (Place::Run { slot: moved.from, count: 1 }, Place::Run { slot: moved.to, count: 1 });
-                    self.index.relocate(
-                        &mut self.flash,
-                        key(moved.tag.ino, KeyKind::Data, moved.tag.chunk),
-                        from,
-                        to,
-                    )?;
-                }
-                Kind::Nodes => {
-                    let bytes = self.flash.read_uncached(moved.to, Kind::Nodes, Cause::Metadata)?;
-                    for (at, units, found) in node::nodes(&bytes, moved.tag.len as usize) {
-                        let Some(key) = found.key() else { continue };
-                        let place = |slot| Place::Node { slot, at, units };
-                        self.index.relocate(&mut self.flash, key, place(moved.from), place(moved.to))?;
-                    }
-                }
-                _ => self.follow_meta(moved.from, moved.to),
+            outcome = outcome.and(self.follow(&moved));
+        }
+        outcome
+    }
+
+    fn follow(&mut self, moved: &Moved) -> Result<()> {
+        match moved.tag.kind {
+            Kind::Data => {
+                let place = |slot| Place::Run { slot, count: 1 };
+                let key = key(moved.tag.ino, KeyKind::Data, moved.tag.chunk);
+                self.index.relocate(&mut self.flash, key, place(moved.from), place(moved.to))?;
             }
+            Kind::Nodes => {
+                let bytes = self.flash.read_uncached(moved.to, Kind::Nodes, Cause::Metadata)?;
+                for (at, units, found) in node::nodes(&bytes, moved.tag.len as usize) {
+                    let Some(key) = found.key() else { continue };
+                    let place = |slot| Place::Node { slot, at, units };
+                    self.index.relocate(&mut self.flash, key, place(moved.from), place(moved.to))?;
+                }
+            }
+            _ => self.follow_meta(moved.from, moved.to),
         }
         Ok(())
     }
@@ -288,7 +291,11 @@ mod tests {
     fn volume(mode: Mode) -> Fs<Chip> {
         let mut profile = Profile::builtin("flexfs-mlc").unwrap();
         (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 16);
-        let mut chip = Chip::new(&profile, 1).unwrap();
+        volume_on(&profile, mode)
+    }
+
+    fn volume_on(profile: &Profile, mode: Mode) -> Fs<Chip> {
+        let mut chip = Chip::new(profile, 1).unwrap();
         let options = FormatOptions {
             volume_id: [7; 16],
             label: "test".into(),
@@ -380,5 +387,25 @@ mod tests {
         assert!(!fs.flash.blocks.get(victim).stuck);
         assert_eq!(fs.chip().counters().programs.cause(Cause::WearLevel), programs, "something was moved");
         assert_eq!(fs.check().unwrap().findings, Vec::<alloc::string::String>::new());
+    }
+
+    /// An operation ended by damage right after a program failed left slots that the index did not follow: the next one
+    /// went on like that.
+    #[test]
+    fn an_operation_first_follows_what_moved_while_another_failed() {
+        let mut profile = Profile::builtin("tlc-3d").unwrap();
+        (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 24);
+        let mut fs = volume_on(&profile, Mode::Baseline);
+        let ino = file(&mut fs, b"file");
+        fs.sync(1).unwrap();
+        fs.write(ino, 0, &[7; CHUNK_BYTES as usize], 1).unwrap();
+        fs.flash.nand.fail_program_at(0);
+        fs.flash.flush_units().unwrap();
+        assert_eq!(fs.flash.moved.len(), 1, "the chunk");
+        file(&mut fs, b"another");
+        assert!(fs.flash.moved.is_empty());
+        let mut found = [0; CHUNK_BYTES as usize];
+        fs.read(ino, 0, &mut found).unwrap();
+        assert_eq!(found, [7; CHUNK_BYTES as usize]);
     }
 }
