@@ -16,7 +16,7 @@ use crate::output::grouped;
 use crate::progress;
 use crate::tree::shown;
 
-/// Files in `lost+found` that are named; of more there is their number.
+/// Files in `lost+found` that are named, and files that are lost; of more there is their number.
 const NAMED_MAX: usize = 100;
 
 /// What was done to a volume.
@@ -107,13 +107,13 @@ impl Repaired {
             Repaired::Mended(done) => ("what could not be read was taken out", done),
             Repaired::Rebuilt(done) => ("the index was built again of what stands on the chip", done),
         };
-        let mut lines = vec![format!("{first}: {} files and directories", grouped(done.files))];
+        let mut lines = vec![format!("{first}; there are {} files and directories now", grouped(done.files))];
+        let more = |of: usize| of.checked_sub(NAMED_MAX).filter(|&more| more > 0).map(|more| grouped(more as u64));
         let named = done.moved.iter().take(NAMED_MAX);
-        lines.extend(named.map(|(path, doubt)| format!("/{}: {}", shown(path), why(*doubt))));
-        if let Some(more) = done.moved.len().checked_sub(NAMED_MAX + 1) {
-            lines.push(format!("and {} more in /lost+found", grouped(more as u64 + 1)));
-        }
-        lines.extend(done.lost.iter().take(NAMED_MAX).map(|path| format!("/{}: nothing of it is left", shown(path))));
+        lines.extend(named.map(|(path, doubt)| format!("{}: {}", shown(path), why(*doubt))));
+        lines.extend(more(done.moved.len()).map(|more| format!("and {more} more in /lost+found")));
+        lines.extend(done.lost.iter().take(NAMED_MAX).map(|path| format!("{}: nothing of it is left", shown(path))));
+        lines.extend(more(done.lost.len()).map(|more| format!("and {more} more of which nothing is left")));
         let count = |count: u64, one: &str, many: &str| match count {
             0 => None,
             1 => Some(format!("1 {one}")),
@@ -178,5 +178,24 @@ fn why(doubt: Doubt) -> String {
         Doubt::NoInode => "its owner, permissions and length are lost".to_owned(),
         Doubt::NoName => "its name is lost".to_owned(),
         _ => "it is in doubt".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of more lost files than are named nothing was said, and paths began with two slashes.
+    #[test]
+    fn of_more_files_than_are_named_the_number_is_told() {
+        let moved = (0..NAMED_MAX).map(|file| (format!("lost+found/{file}").into_bytes(), Doubt::NoInode)).collect();
+        let lost = (0..NAMED_MAX + 7).map(|file| format!("dir/{file}").into_bytes()).collect();
+        let done = Salvaged { files: 1234, moved, lost, ..Salvaged::default() };
+        let lines = Repaired::Rebuilt(done).lines();
+        assert!(lines[0].ends_with("; there are 1,234 files and directories now"), "{}", lines[0]);
+        assert_eq!(lines[1], "/lost+found/0: its owner, permissions and length are lost");
+        assert_eq!(lines[1 + NAMED_MAX], "/dir/0: nothing of it is left");
+        assert_eq!(lines.last().unwrap(), "and 7 more of which nothing is left");
+        assert_eq!(lines.len(), 1 + NAMED_MAX + NAMED_MAX + 1);
     }
 }
