@@ -264,6 +264,36 @@ fn what_was_reserved_can_be_written_on_a_full_volume_whatever_came_between() {
     }
 }
 
+/// Of small chips of large blocks the capacity left out less than the reserve took: with all of it reserved, the last
+/// chunks could not be written, nor anything be overwritten.
+#[test]
+fn all_there_is_can_be_reserved_written_and_overwritten() {
+    let chips =
+        [(64, 32, Mode::Baseline), (64, 64, Mode::Baseline), (64, 64, Mode::NativeOnly), (40, 128, Mode::SlcOnly)];
+    for (blocks, pages, mode) in chips {
+        let options = MountOptions { mode, cache_bytes: 256 << 10, ..MountOptions::default() };
+        let rig = Rig::small("flexfs-mlc", blocks, pages, options).unwrap();
+        let mut fs = rig.format(rig.chip(1).unwrap(), CHUNK).unwrap().fs;
+        let ino = fs.create(ROOT_INO, b"file", FILE, 1).unwrap().ino;
+        let (mut chunks, mut too_many) = (0, fs.statfs().unwrap().free_bytes / CHUNK + 1);
+        while chunks + 1 < too_many {
+            let half = chunks.midpoint(too_many);
+            match fs.allocate(ino, 0, half * CHUNK, false, 1) {
+                Ok(()) => chunks = half,
+                Err(_) => too_many = half,
+            }
+        }
+        for round in 0..2 {
+            // Backwards, with a sync each: as many places in the index as there can be.
+            for chunk in (0..chunks).rev() {
+                let data = Fill { seed: chunk + round, start: 0, texture: Texture::Noise }.bytes(CHUNK as usize);
+                let written = fs.write(ino, chunk * CHUNK, &data, 2).and_then(|count| fs.sync(3).map(|()| count));
+                assert_eq!(written, Ok(CHUNK as usize), "{blocks} x {pages}, {mode:?}: chunk {chunk} of {chunks}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_reserved_is_refused_whole() {
     let rig = Rig::small("flexfs-mlc", 64, 16, MountOptions::default()).unwrap();

@@ -40,7 +40,8 @@ impl<N: Nand> Fs<N> {
             false => shape.slc.content_slots(),
         };
         let slots = blocks * u64::from(per_block);
-        slots.saturating_sub(blocks.max(slots / 80)) * shape.slot_bytes as u64
+        let unused = blocks.max(slots / 80).max(self.failing_slots(blocks, per_block));
+        slots.saturating_sub(unused) * shape.slot_bytes as u64
     }
 
     /// Bytes that are taken, on flash, in the write buffers, and by reservation.
