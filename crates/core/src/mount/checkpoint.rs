@@ -11,6 +11,7 @@ use nand::{Cause, Nand};
 
 use crate::error::{Error, Result};
 use crate::flash::append::Draft;
+use crate::flash::blocks::Horizon;
 use crate::flash::head::HeadId;
 use crate::format::anchor::{Anchor, HeadAt, changes_max};
 use crate::format::key::Key;
@@ -43,7 +44,9 @@ impl Tables {
 
 /// A checkpoint under way.
 pub struct Checkpoint {
+    /// The point of the log it stands for: the sequence number to come, and the last copy's number.
     seq: u64,
+    copies: u64,
     era: u64,
     clean: bool,
     heads: Vec<HeadAt>,
@@ -88,6 +91,7 @@ impl<N: Nand> Fs<N> {
         });
         self.checkpoint = Some(Checkpoint {
             seq,
+            copies: self.flash.copies,
             era: self.flash.era,
             clean,
             heads: heads.collect(),
@@ -284,7 +288,13 @@ impl<N: Nand> Fs<N> {
         self.tables = core::mem::take(&mut job.tables);
         self.index.tree = tree;
         self.index.frozen = None;
-        self.flash.blocks.settle(self.flash.horizon());
+        // What records and copies after the point it stands for emptied, a recovery may find full again.
+        let horizon = self.flash.horizon();
+        self.flash.blocks.settle(Horizon {
+            committed_seq: horizon.committed_seq.min(job.seq),
+            safe_copy: horizon.safe_copy.min(job.copies),
+            ..horizon
+        });
         Ok(())
     }
 
