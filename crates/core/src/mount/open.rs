@@ -267,22 +267,25 @@ impl<N: Nand> Fs<N> {
     /// Syncs, writes a clean checkpoint and gives the chip back.
     pub fn unmount(mut self, now_ns: i64) -> (N, Result<()>) {
         self.options.now_ns = now_ns;
-        let outcome = match self.options.read_only {
-            true => Ok(()),
-            false => self.is_at_rest().and_then(|at_rest| if at_rest { Ok(()) } else { self.close_volume() }),
+        let untouched = !self.flash.anchors.own && self.volume.clean && self.inodes.dirty_count() == 0;
+        let outcome = match (self.options.read_only, untouched) {
+            (true, _) => Ok(()),
+            (false, true) => self.rest_on_two_pages(),
+            (false, false) => self.close_volume(),
         };
         (self.flash.nand, outcome)
     }
 
-    /// Whether there is nothing to write: this mount changed nothing, and found two pages that say where everything stands,
-    /// which it does not where the unmount before was cut short.
-    fn is_at_rest(&mut self) -> Result<bool> {
-        let untouched = !self.flash.anchors.own && self.volume.clean && self.inodes.dirty_count() == 0;
+    /// Where the unmount before was cut short, one page says where everything stands. Makes it two, if there is room.
+    fn rest_on_two_pages(&mut self) -> Result<()> {
         let pair = self.flash.anchors.pair;
-        if !untouched || self.flash.broken.is_some() {
-            return Ok(untouched);
+        if self.flash.broken.is_some() || newest::stands_twice(&mut self.flash.nand, &self.flash.shape, pair)? {
+            return Ok(());
         }
-        newest::stands_twice(&mut self.flash.nand, &self.flash.shape, pair)
+        match self.flash.repeat_anchor() {
+            Err(Error::NoSpace) => Ok(()),
+            outcome => outcome,
+        }
     }
 
     fn close_volume(&mut self) -> Result<()> {
