@@ -112,9 +112,9 @@ impl<N: Nand> Fs<N> {
 
     fn begin(&mut self, gives_back: bool) -> Result<()> {
         self.writable()?;
-        let ready = self.flash.own_anchor().and_then(|()| self.make_room(gives_back));
         // An operation that ended with an error may have left slots behind that the index does not follow yet.
-        match ready.and_then(|()| self.follow_moved()) {
+        let followed = self.flash.own_anchor().and_then(|()| self.follow_moved());
+        match followed.and_then(|()| self.make_room(gives_back)) {
             Err(Error::NoSpace) if gives_back => {
                 // Not even for that there is room: so many blocks went bad that this is the end.
                 self.flash.fail(&Error::NoSpace);
