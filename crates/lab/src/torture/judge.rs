@@ -12,7 +12,7 @@ use super::case::Findings;
 use super::cut::{Cut, Cuts, draw};
 use super::panic::caught;
 use super::setup::Base;
-use crate::content::{Fill, Texture};
+use crate::content::{Fill, Texture, mix};
 use crate::crash::{History, Outcome, Reading, Record, Tap, Torn, Twin};
 use crate::model::Body;
 use crate::ops::{Call, Name};
@@ -98,7 +98,7 @@ pub(super) fn judge(
         findings.violations.push(Violation { cuts: cuts.to_vec(), step, during: during.to_owned(), error });
     }
     if !matches!(only, Cuts::Only(_)) {
-        again = spread(again, picks);
+        again = spread(again, picks, draw(cuts));
     }
     for torn in again {
         let cut = Cut::of(&torn, start, 0);
@@ -138,14 +138,15 @@ fn reading(cuts: &[Cut]) -> Reading {
     if cuts.iter().any(unstable) { Reading::Twice } else { Reading::Once }
 }
 
-/// Some of many, from the first to the last.
-pub(super) fn spread(torn: Vec<Torn>, picks: usize) -> Vec<Torn> {
+/// Some of many, drawn: one out of each of so many parts.
+pub(super) fn spread(torn: Vec<Torn>, picks: usize, drawn: u64) -> Vec<Torn> {
     if torn.len() <= picks {
         return torn;
     }
-    let last = torn.len() - 1;
-    // A single one is taken from the middle: the first operation of a recovery only counts it.
-    let at = |pick: usize| if picks == 1 { last / 2 } else { pick * last / (picks - 1) };
+    let at = |pick: usize| {
+        let (from, to) = (pick * torn.len() / picks, (pick + 1) * torn.len() / picks);
+        from + mix(drawn ^ pick as u64) as usize % (to - from)
+    };
     let picked: Vec<usize> = (0..picks).map(at).collect();
     torn.into_iter().enumerate().filter(|(index, _)| picked.contains(index)).map(|(_, torn)| torn).collect()
 }
@@ -190,17 +191,28 @@ fn until_it_fits(twin: &mut Twin<Tap>, call: &Call) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::torture::{Ground, Setup};
 
+    /// Of long recoveries the first operation and the last were cut, and never those between.
     #[test]
-    fn long_recoveries_are_cut_from_the_first_operation_to_the_last() {
+    fn long_recoveries_are_cut_anywhere() {
         let base = Base::prepare(Setup::named("slc").unwrap(), Ground::Tree).unwrap();
         let torn =
             |count| (0..count).map(|operation| Torn { chip: base.chip.clone(), operation, tear: None }).collect();
-        let picked = |count, picks| spread(torn(count), picks).iter().map(|torn| torn.operation).collect::<Vec<_>>();
-        assert_eq!(picked(3, 8), [0, 1, 2]);
-        assert_eq!(picked(100, 3), [0, 49, 99]);
-        assert_eq!((picked(100, 1), picked(100, 0)), (vec![49], vec![]));
+        let picked = |count, picks, drawn| {
+            spread(torn(count), picks, drawn).iter().map(|torn| torn.operation).collect::<Vec<_>>()
+        };
+        assert_eq!(picked(3, 8, 1), [0, 1, 2]);
+        assert_eq!(picked(100, 0, 1), []);
+        let mut all = BTreeSet::new();
+        for drawn in 0..1_000 {
+            let two = picked(20, 2, drawn);
+            assert!(two.len() == 2 && two[0] < 10 && two[1] >= 10, "{two:?}");
+            all.extend(two);
+        }
+        assert_eq!(all.len(), 20, "each is picked some time");
     }
 }

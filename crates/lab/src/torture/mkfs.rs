@@ -6,7 +6,7 @@
 use flexfs_core::{Error, Fs, MountOptions};
 
 use super::case::Findings;
-use super::cut::{Cut, Cuts};
+use super::cut::{Cut, Cuts, draw};
 use super::judge::{Depth, Violation, prove_writable, spread};
 use super::panic::caught;
 use super::setup::Base;
@@ -90,7 +90,7 @@ impl Formatting<'_> {
         if cuts.is_empty() {
             self.findings.points += (torn.last().map_or(start, |last| last.operation + 1) - start) as usize;
         } else if !matches!(self.only, Cuts::Only(_)) {
-            torn = spread(torn, picks);
+            torn = spread(torn, picks, draw(cuts));
         }
         for torn in torn {
             let cut = Cut::of(&torn, start, 0);
