@@ -23,12 +23,12 @@ it was complete (full), it reads well once (unstable), it does not read (uncorre
 cut again, and again. A chip that comes back must mount, hold everything synced, show a state between two operations,
 be in order, and take writes. docs/DESIGN.md says what is guaranteed.
 
-With --media programs and erases fail in random histories, bits flip (on average up to three in ten of those the ECC
-corrects), months pass, the power goes now and then, and at the end pages are damaged: nothing may be lost before that,
-and nothing be wrong after, but refused.
+With --media programs and erases fail in random histories, bits flip (up to as many as the ECC corrects), months pass,
+the power goes now and then, and at the end pages are damaged: nothing may be lost before that, and nothing be wrong
+after, but refused.
 
-For each violation there is a command that replays it: a chip, what is on it, operations, and the cuts; or
-a seed and the numbers of the steps it takes.
+For each kind of violation there is a command that replays one: a chip, what is on it, operations, and the cuts; or
+a seed and the numbers of the steps it takes. The first ten are made as small as can be.
 Exit status: 0 without a violation, 1 otherwise.")]
 pub struct Torture {
     /// All sequences of one and two operations, instead of a part of them

@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 use crate::output::{grouped, table};
 use crate::{cli, output, progress};
 
+/// Kinds of violations that people are told.
+const TOLD_MAX: usize = 10;
+
 pub fn run(args: &cli::Torture) -> Result<ExitCode> {
     let start = Instant::now();
     if let Some(runs) = args.media {
@@ -141,8 +144,11 @@ fn violation_json((count, case, violation): &(usize, Case, Violation)) -> Value 
 fn to_text(report: &Report, seconds: f64) -> String {
     let found = &report.findings;
     let mut text = String::new();
-    for (count, case, violation) in &report.told {
+    for (count, case, violation) in report.told.iter().take(TOLD_MAX) {
         text += &format!("{} like this one, {violation}\n  {}\n\n", grouped(*count as u64), case.command(violation));
+    }
+    if let Some(more) = report.told.len().checked_sub(TOLD_MAX).filter(|&more| more > 0) {
+        text += &format!("{} kinds more: --json tells them all\n\n", grouped(more as u64));
     }
     let number = |count: usize| grouped(count as u64);
     let rows = [

@@ -15,8 +15,8 @@ use super::setup::Base;
 use super::shrink::shrink;
 use crate::ops::Op;
 
-/// Violations, mostly of different kinds, that are shrunk and told one by one.
-pub(super) const TOLD_MAX: usize = 10;
+/// Violations, mostly of different kinds, that are made smaller; others are told as they are.
+pub(super) const SHRUNK_MAX: usize = 10;
 
 /// What to run.
 pub struct Campaign {
@@ -34,7 +34,7 @@ pub struct Report {
     pub findings: Findings,
     /// Violations, however often they were seen.
     pub violations: usize,
-    /// One of each kind: how many there are of it, the smallest case that shows one, and that one.
+    /// One of each kind: how many there are of it, a case that shows one, and that one; the first are made as small as can be.
     pub told: Vec<(usize, Case, Violation)>,
 }
 
@@ -72,14 +72,16 @@ impl Campaign {
                 kinds.entry(violation.kind()).or_insert((0, case, violation)).0 += 1;
             }
         }
-        let kinds: Vec<_> = kinds.into_values().take(if self.fail_fast { 1 } else { TOLD_MAX }).collect();
-        report.told = parallel(self.threads, &kinds, |(count, case, violation)| {
+        let kinds: Vec<_> = kinds.into_values().take(if self.fail_fast { 1 } else { usize::MAX }).collect();
+        let (first, others) = kinds.split_at(kinds.len().min(SHRUNK_MAX));
+        report.told = parallel(self.threads, first, |(count, case, violation)| {
             let (case, violation) = match base(case) {
                 Some(Ok(base)) => shrink(case, violation, base),
                 _ => ((*case).clone(), violation.clone()),
             };
             (*count, case, violation)
         });
+        report.told.extend(others.iter().map(|(count, case, violation)| (*count, (*case).clone(), violation.clone())));
         report
     }
 

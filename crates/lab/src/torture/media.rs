@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use emulator::{BitErrors, Chip, Corruption, FaultConfig};
 use flexfs_core::{Ended, Error, Fs, Ino, MountOptions, ROOT_INO};
 
-use super::campaign::{Progress, TOLD_MAX, in_ranges};
+use super::campaign::{Progress, SHRUNK_MAX, in_ranges};
 use super::panic::caught;
 use super::parallel::parallel;
 use super::setup::Setup;
@@ -105,7 +105,7 @@ pub fn media_runs(seeds: Range<u64>, keep: Option<&[usize]>, threads: usize, pro
         }
     }
     let found = std::mem::take(&mut report.violations);
-    let (told, rest) = found.split_at(TOLD_MAX.min(found.len()));
+    let (told, rest) = found.split_at(SHRUNK_MAX.min(found.len()));
     report.violations = parallel(threads, told, |violation| {
         let (keep, error) = (violation.keep.clone(), violation.error.clone());
         let (keep, error) = fewer(keep, error, |keep| caught(|| run_of(violation.seed, keep)).err());
