@@ -3,7 +3,7 @@
 
 use emulator::Chip;
 use flexfs_core::{Mode, MountOptions};
-use lab::crash::{Emulated, Rig};
+use lab::crash::{Emulated, History, Reading, Rig, Twin};
 use lab::ops::{Step, Supply};
 use nand::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, ReadInfo};
 
@@ -84,6 +84,13 @@ impl Nand for Single {
     }
 }
 
+fn mounted(chip: Single, mut history: History, now_ns: i64, rig: &Rig) -> Twin<Single> {
+    history.forget_handles();
+    let mut twin = Twin::mount(chip, &rig.options, history, now_ns).unwrap();
+    twin.settle(Reading::Once).unwrap();
+    twin
+}
+
 #[test]
 fn no_operation_is_posted_before_the_last_one_has_ended() {
     for (profile, blocks, pages) in [("codesign-mlc8", 64, 16), ("tlc-3d", 42, 24)] {
@@ -91,16 +98,33 @@ fn no_operation_is_posted_before_the_last_one_has_ended() {
             let rig = Rig::small(profile, blocks, pages, MountOptions { mode, ..MountOptions::default() }).unwrap();
             let chip = Single { chip: rig.chip(1).unwrap(), in_flight: false, operations: 0 };
             let mut twin = rig.format(chip, 1).unwrap();
-            let shape = rig.shape(&mut twin, 85, 0).unwrap();
+            let shape = rig.shape(&mut twin, 85, 20).unwrap();
             let mut supply = Supply::new(1);
+            let (mut remounts, mut recoveries) = (0, 0);
             for _ in 0..1_500 {
                 match shape.draw(&supply.words(), twin.history.live()) {
                     Step::Call(call) => drop(twin.call(&call).unwrap()),
                     Step::Background(steps) => drop(twin.background(steps).unwrap()),
-                    Step::Remount | Step::Cut(_) => {}
+                    Step::Remount => {
+                        let (now_ns, (chip, history)) = (twin.now_ns, twin.unmount().unwrap());
+                        twin = mounted(chip, history, now_ns, &rig);
+                        remounts += 1;
+                    }
+                    Step::Cut(failing) => {
+                        let Twin { fs, history, now_ns } = twin;
+                        let mut chip = fs.into_chip();
+                        if recoveries < 2 {
+                            chip.chip.fail_program_at(failing);
+                        }
+                        twin = mounted(chip, history, now_ns, &rig);
+                        recoveries += 1;
+                    }
                 }
             }
-            assert!(twin.fs.chip().operations > 200, "{} operations", twin.fs.chip().operations);
+            let chip = twin.fs.chip();
+            assert!(chip.operations > 200 && remounts > 3 && recoveries > 3, "{remounts} {recoveries}");
+            let bad = (0..blocks).filter(|&block| chip.is_bad(block)).count();
+            assert_eq!(bad, 2, "blocks that failed");
         }
     }
 }
