@@ -47,6 +47,11 @@ impl Index {
         Ok(self.next(flash, key, key + 1)?.map(|entry| entry.place))
     }
 
+    /// Whether a key's content stands in `place`: only then what stands there may be copied, and the copy count.
+    pub fn points_to<N: Nand>(&self, flash: &mut Flash<N>, key: Key, place: Place) -> Result<bool> {
+        Ok(self.get(flash, key)? == Some(place))
+    }
+
     /// The first entry that reaches into `from..to`, cut to that range.
     pub fn next<N: Nand>(&self, flash: &mut Flash<N>, from: Key, to: Key) -> Result<Option<Entry>> {
         self.next_from(flash, 0, from, to)
@@ -138,7 +143,7 @@ impl Index {
 
     /// Makes `key` point to a copy, if it still points to the original. Whether it did.
     pub fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, key: Key, from: Place, to: Place) -> Result<bool> {
-        if self.get(flash, key)? != Some(from) {
+        if !self.points_to(flash, key, from)? {
             return Ok(false);
         }
         flash.release_copied(from);

@@ -153,8 +153,8 @@ impl<N: Nand> Fs<N> {
     }
 
     fn points_to(&mut self, tag: &Tag, slot: Slot) -> Result<bool> {
-        let found = self.index.get(&mut self.flash, key(tag.ino, KeyKind::Data, tag.chunk))?;
-        Ok(found == Some(Place::Run { slot, count: 1 }))
+        let key = key(tag.ino, KeyKind::Data, tag.chunk);
+        self.index.points_to(&mut self.flash, key, Place::Run { slot, count: 1 })
     }
 
     fn relocation_head(&self, job: &Collector) -> HeadId {
@@ -186,7 +186,7 @@ impl<N: Nand> Fs<N> {
         for (at, units, found) in node::nodes(data, tag.len as usize) {
             let Some(key) = found.key() else { continue };
             let from = Place::Node { slot, at, units };
-            if self.index.get(&mut self.flash, key)? != Some(from) {
+            if !self.index.points_to(&mut self.flash, key, from)? {
                 continue;
             }
             let start = usize::from(at) * NODE_UNIT;
@@ -206,7 +206,7 @@ impl<N: Nand> Fs<N> {
     fn flush_moving(&mut self, job: &mut Collector) -> Result<()> {
         let mut moving = Vec::with_capacity(job.moving.len());
         for node in core::mem::take(&mut job.moving) {
-            if self.index.get(&mut self.flash, node.key)? == Some(node.from) {
+            if self.index.points_to(&mut self.flash, node.key, node.from)? {
                 moving.push(node);
             }
         }
