@@ -33,6 +33,8 @@ pub struct History {
     /// The originals that the log counted, and whether each ends its group.
     pub originals: BTreeMap<u64, bool>,
     pub holes: Vec<Hole>,
+    /// The number that the newest anchor, if there is one, gives as the next: no cut came between what stands before it.
+    pub anchored: Option<u64>,
     /// Slots that recoveries copied because they might not be readable again.
     pub rescued: BTreeSet<Slot>,
 }
@@ -59,6 +61,7 @@ impl History {
         let next = self.given.iter().skip(1).map(Some).chain([None]);
         for (&last, next) in self.given.iter().zip(next) {
             let next = next.copied().unwrap_or(last + SEQ_GAP);
+            let next = self.anchored.filter(|&anchored| anchored > last).map_or(next, |anchored| anchored.min(next));
             // The first thing a recovery writes may be a copy, which has no number of its own.
             let Some(distance) = (next - last).checked_sub(SEQ_GAP - 1) else { continue };
             let torn = self.torn_at(last, next);
@@ -126,6 +129,25 @@ mod tests {
     fn a_group_without_an_end_before_a_recovery_is_dropped() {
         let cuts = history(&[1..=10, 1034..=1040], &[7, 1034, 1040]).cuts();
         assert_eq!(cuts.dropped, (8..=10).collect());
+    }
+
+    /// The last group of a volume at rest was dropped where its end could not be read.
+    #[test]
+    fn what_an_anchor_covers_counts_though_the_end_of_its_group_is_gone() {
+        let mut history = history(&[1..=10], &[7]);
+        history.holes.push(Hole { slot: 5, before: 10, behind: None, endangered: false });
+        assert_eq!(history.cuts().dropped, (8..=10).collect());
+        history.anchored = Some(12);
+        assert!(history.cuts().dropped.is_empty());
+        // A salvage that was cut had gone on from there.
+        history.given.insert(12 + SEQ_GAP);
+        assert!(history.cuts().dropped.is_empty());
+        history.given.remove(&(12 + SEQ_GAP));
+        // A recovery had been at it before, and written nothing else.
+        for next in [10 + SEQ_GAP, 11 + SEQ_GAP] {
+            history.anchored = Some(next);
+            assert_eq!(history.cuts().dropped, (8..=10).collect());
+        }
     }
 
     #[test]

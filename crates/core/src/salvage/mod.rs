@@ -104,9 +104,12 @@ impl<N: Nand> Fs<N> {
 
     fn salvage_all(&mut self, anchor: Option<(Anchor, u32)>, told: &mut dyn FnMut(u32, u32)) -> Result<Salvaged> {
         self.identify(anchor.as_ref().map(|(anchor, _)| anchor))?;
-        let remains = Remains::read(&mut self.flash, told)?;
+        let remains = Remains::read(&mut self.flash, anchor.as_ref().map(|(anchor, _)| anchor.seq), told)?;
         if remains.slots.is_empty() {
-            return Err(Error::NotFlexfs("nothing on it is of a volume"));
+            return Err(Error::NotFlexfs(match anchor {
+                Some(_) => "it has anchors, but nothing else of a volume can be read",
+                None => "nothing on it is of a volume",
+            }));
         }
         self.list_blocks(&remains);
         let unseen = self.apply_remains(&remains)?;

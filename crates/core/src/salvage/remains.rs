@@ -87,9 +87,11 @@ pub fn find_seed<N: Nand>(flash: &mut Flash<N>) -> Result<Option<u32>> {
 }
 
 impl Remains {
-    /// Reads the whole chip; `told` hears of every block done.
-    pub fn read<N: Nand>(flash: &mut Flash<N>, told: &mut dyn FnMut(u32, u32)) -> Result<Self> {
+    /// Reads the whole chip; the newest anchor says that the log was to go on with `anchored`; `told` hears of every block
+    /// done.
+    pub fn read<N: Nand>(flash: &mut Flash<N>, anchored: Option<u64>, told: &mut dyn FnMut(u32, u32)) -> Result<Self> {
         let mut remains = Self::default();
+        remains.history.anchored = anchored;
         let pages = Pages::of(flash);
         let blocks = flash.shape.geometry.blocks;
         for block in 0..blocks {
