@@ -200,3 +200,18 @@ fn an_image_with_nothing_on_it_is_not_salvaged() {
     assert!(found.status.code() == Some(8) && said.contains("nothing on it is of a volume"), "{said}");
     assert!(Chip::open_image(&image, true).unwrap().written_pages().is_empty());
 }
+
+/// A check of a chip with anchors and nothing else advised to copy the rest; the salvage said that the chip held no volume
+/// at all.
+#[test]
+fn of_an_image_with_anchors_alone_that_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image_of(dir.path(), &tree(dir.path(), 3));
+    erase(&image, &blocks_of(&image, &["index", "log"]));
+    let said = ends(4, flexfs(["fsck"]).arg(&image));
+    assert!(said.contains("nothing of it can be read; `flexfs fsck -y"), "{said}");
+    let found = output(flexfs(["fsck", "-y"]).arg(&image));
+    let said = String::from_utf8_lossy(&found.stderr);
+    assert!(found.status.code() == Some(8) && said.contains("it has anchors, but nothing else of a volume"), "{said}");
+    assert!(!Chip::open_image(&image, true).unwrap().written_pages().is_empty());
+}

@@ -46,7 +46,7 @@ pub fn run(args: &cli::Fsck) -> Result<ExitCode> {
         Err(Refused::Volume(error @ Error::NotFlexfs(_))) => {
             let path = path.display();
             return Err(anyhow!(
-                "{path}: {error}; if there was a volume on it, `flexfs fsck -y {path}` builds it again of what can be read"
+                "{path}: {error}; if there was a volume on it, `flexfs fsck -y {path}` builds it again of whatever is left"
             ));
         }
         Err(Refused::Volume(error)) => {
@@ -88,11 +88,13 @@ fn check(fs: &mut Fs<Chip>, path: &Path) -> Result<Verdict> {
         Err(error) => found_corrupt(error, path)?,
     };
     let (chip, chip_bytes) = (fs.chip().profile().name.clone(), fs.chip().geometry().native_bytes());
-    let mut lost = Vec::new();
-    if !report.findings.is_empty() {
-        lost = damage::losses(&mut Tree { fs, image: path })?.iter().map(|path| shown(path)).collect();
-    }
-    Ok(Verdict { report, lost: Some(lost), chip, chip_bytes })
+    let losses = match (report.findings.is_empty(), report.files + report.directories) {
+        (true, _) => Some(Vec::new()),
+        (false, 0) => None,
+        (false, _) => Some(damage::losses(&mut Tree { fs, image: path })?),
+    };
+    let lost = losses.map(|losses| losses.iter().map(|path| shown(path)).collect());
+    Ok(Verdict { report, lost, chip, chip_bytes })
 }
 
 /// An error that ended the check, if it is what the check looks for.
@@ -129,7 +131,7 @@ fn print(path: &str, verdict: &Verdict) -> Result<()> {
 fn advice(path: &str, verdict: &Verdict) -> String {
     let Some(lost) = &verdict.lost else {
         return format!(
-            "it cannot be mounted; `flexfs fsck -y {path}` builds it again of what can be read (keep a copy)"
+            "nothing of it can be read; `flexfs fsck -y {path}` builds it again of whatever is left (keep a copy)"
         );
     };
     let named = lost.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
