@@ -25,7 +25,7 @@ be in order, and take writes. docs/DESIGN.md says what is guaranteed.
 
 With --media programs and erases fail in random histories, bits flip (up to as many as the ECC corrects), months pass,
 the power goes now and then, and at the end pages are damaged: nothing may be lost before that, and nothing be wrong
-after, but refused.
+after, but refused; what is written beside the damage must be there after the next mount.
 
 For each kind of violation there is a command that replays one: a chip, what is on it, operations, and the cuts; or
 a seed and the numbers of the steps it takes. The first ten are made as small as can be.
@@ -61,7 +61,7 @@ pub struct Torture {
 #[derive(Args)]
 #[command(next_help_heading = "One case")]
 pub struct Replay {
-    /// What stands on the volume: tree, full or worn
+    /// What stands on the volume: tree, full, worn or faded
     #[arg(long, default_value = "tree", value_parser = Offered { names: || Ground::ALL.map(Ground::name).to_vec(), read: Ground::named })]
     pub ground: Ground,
     /// These operations, apart by semicolons; with --format, they come before it

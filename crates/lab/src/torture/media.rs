@@ -7,18 +7,17 @@
 use std::ops::{AddAssign, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use emulator::{BitErrors, Chip, Corruption, FaultConfig};
-use flexfs_core::{Ended, Error, Fs, Ino, MountOptions, ROOT_INO};
+use emulator::{BitErrors, FaultConfig};
 
 use super::campaign::{Progress, SHRUNK_MAX, in_ranges};
+use super::damage::damage;
 use super::panic::caught;
 use super::parallel::parallel;
 use super::setup::Setup;
 use super::shrink::fewer;
 use crate::content::mix;
-use crate::crash::{History, Run, Tally};
-use crate::model::{Body, Node};
-use crate::ops::{Call, Name, Supply, call_fs};
+use crate::crash::{Run, Tally};
+use crate::ops::Supply;
 
 /// Steps of a run.
 pub const MEDIA_STEPS: usize = 120;
@@ -33,10 +32,6 @@ const CODEWORD_BITS: f64 = 8.0 * 1024.0;
 const PAUSES: u64 = 3;
 const PAUSE_DAYS: u64 = 120;
 const DAY_NS: u64 = 86_400_000_000_000;
-/// Pages damaged at the end of a run.
-const DAMAGED: u64 = 6;
-/// Bytes read at a time.
-const LOOK_BYTES: usize = 4096;
 
 /// What came of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,75 +158,6 @@ fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> 
     let failures = counters.program_failures + counters.erase_failures;
     let (refused_reads, refused_mounts) = (refused.unwrap_or(0), u64::from(refused.is_none()));
     Ok(MediaRun { tally, failures, corrected_bits: counters.corrected_bits, refused_reads, refused_mounts })
-}
-
-/// Damages pages of an unmounted chip, and looks at everything: it is right or an error. Says how many are, unless the
-/// mount is one. Of the pages that say where everything stands one is damaged at most: of a volume at rest there are two.
-fn damage(
-    mut chip: Chip,
-    history: &History,
-    options: MountOptions,
-    now_ns: i64,
-    seed: u64,
-) -> Result<Option<u64>, String> {
-    let options = MountOptions { now_ns, ..options };
-    let look = Fs::mount(chip.snapshot(), MountOptions { read_only: true, ..options.clone() });
-    let pair = look.map_err(|(_, error)| format!("last look: {error}"))?.anchor().map_or([0; 2], |anchor| anchor.pair);
-    let (written, mut anchors) = (chip.written_pages(), 0);
-    for number in 0..DAMAGED {
-        let draw = mix(seed ^ mix(number));
-        let (block, page) = written[(draw % written.len() as u64) as usize];
-        anchors += u32::from(pair.contains(&block));
-        if anchors > 1 && pair.contains(&block) {
-            continue;
-        }
-        let kinds =
-            [Corruption::FlipBits(40), Corruption::FlipSpareBits(3), Corruption::Uncorrectable, Corruption::Unstable];
-        let kind = kinds[(draw >> 32) as usize % kinds.len()];
-        chip.corrupt_page(block, page, kind).map_err(|error| error.to_string())?;
-    }
-    let mut fs = match Fs::mount(chip, options) {
-        Ok(fs) => fs,
-        Err((_, Error::Corrupt { .. } | Error::NotFlexfs(_))) => return Ok(None),
-        Err((_, error)) => return Err(format!("mount of a damaged chip: {error}")),
-    };
-    let (mut refused, mut model) = (0, history.live().clone());
-    let calls: Vec<Call> = model.nodes().flat_map(|(ino, node)| looks(ino, node)).collect();
-    // Where the root's own inode cannot be read there is a stand-in for it, and the volume says that it is damaged.
-    let stands_in = fs.info().map_err(|error| format!("info: {error}"))?.ended == Some(Ended::Damaged);
-    for call in &calls {
-        match (call_fs(&mut fs, call, now_ns), model.apply(call, 0, now_ns)) {
-            (Ok(found), Ok(expected)) if found == expected => {}
-            (Ok(_), _) if stands_in && matches!(call, Call::Getattr { ino: ROOT_INO }) => refused += 1,
-            (Err(Error::Corrupt { .. }), _) => refused += 1,
-            (found, expected) => {
-                return Err(format!("{call:?}, of a damaged chip: {found:?}, the model says {expected:?}"));
-            }
-        }
-    }
-    // Whatever the check finds, it comes to an end.
-    let _ = fs.check();
-    Ok(Some(refused))
-}
-
-/// Calls that together see all of an inode.
-fn looks(ino: Ino, node: &Node) -> Vec<Call> {
-    let mut calls = vec![Call::Getattr { ino }, Call::Listxattr { ino }];
-    calls.extend(node.xattrs.keys().map(|name| Call::Getxattr { ino, name: Name(name.clone()) }));
-    match &node.body {
-        // The last one begins at the end, or past it.
-        Body::File(bytes) => {
-            let offsets = (0..=bytes.size()).step_by(LOOK_BYTES);
-            calls.extend(offsets.map(|offset| Call::Read { ino, offset, len: LOOK_BYTES }));
-        }
-        Body::Dir { entries, .. } => {
-            calls.extend([Call::Readdir { dir: ino }, Call::ParentOf { dir: ino }]);
-            calls.extend(entries.keys().map(|name| Call::Lookup { parent: ino, name: Name(name.clone()) }));
-        }
-        Body::Symlink(_) => calls.push(Call::Readlink { ino }),
-        Body::Special => {}
-    }
-    calls
 }
 
 #[cfg(test)]

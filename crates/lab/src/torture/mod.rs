@@ -7,6 +7,7 @@
 mod campaign;
 mod case;
 mod cut;
+mod damage;
 mod judge;
 mod media;
 mod mkfs;

@@ -156,7 +156,7 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
     let list = [
         ("unmount", &["slc", "native", "tlc"][..], Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
         ("removal of what is open", &["slc", "native"], Ground::Tree, removal.to_owned(), 3),
-        ("checkpoint", &["slc", "native"], Ground::Tree, create(300) + "sync; background 60; sync", 150),
+        ("checkpoint", &["slc", "native", "tlc"], Ground::Tree, create(300) + "sync; background 60; sync", 150),
         (
             "migration",
             &["slc", "lz4", "channels", "tlc-lz4"],
@@ -166,7 +166,20 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
         ),
         ("collection", &["native", "native-lz4"], Ground::Full, overwrite(40) + "sync; background 200; sync", 0),
         ("changes while blocks are emptied", &["slc"], Ground::Tree, changing, 1),
-        ("levelling", &["slc", "native"], Ground::Worn, "write foo 0 4096; sync; background 60; sync".to_owned(), 2),
+        (
+            "levelling",
+            &["slc", "native", "tlc-native"],
+            Ground::Worn,
+            "write foo 0 4096; sync; background 60; sync".to_owned(),
+            2,
+        ),
+        (
+            "renewal",
+            &["slc", "native", "tlc-lz4"],
+            Ground::Faded,
+            "write foo 0 4096; sync; background 400; sync; unmount".to_owned(),
+            2,
+        ),
         ("running out of space", &["slc", "native", "slc-only"], Ground::Full, filling, 0),
         (
             "retirement",
@@ -214,6 +227,7 @@ mod tests {
             let happened = match name {
                 "migration" => findings.migrated,
                 "collection" => findings.collected,
+                "renewal" => findings.levelled.min(findings.checkpoints),
                 "levelling" | "changes while blocks are emptied" => findings.levelled,
                 "retirement" | "retirement of a word line" => findings.failures,
                 "running out of space" => findings.no_space as u64,

@@ -1,8 +1,8 @@
 //! The volumes that torture begins with: on which chip, mounted how, and what is on them.
 //!
-//! Invariant: a base is prepared without faults and unmounted cleanly, and is the same each time it is made.
+//! Invariant: a base is prepared without failures and unmounted cleanly, and is the same each time it is made.
 
-use emulator::FaultConfig;
+use emulator::{BitErrors, FaultConfig};
 use flexfs_core::{Compression, Mode, MountOptions, NewNode, ROOT_INO, kind};
 
 use crate::content::{Fill, Texture};
@@ -34,10 +34,13 @@ pub enum Ground {
     Full,
     /// The same tree on a chip of which one part was written again and again: levelling is due.
     Worn,
+    /// The tree and files up to 40 % of the capacity, after a year without power: reading takes most of what the ECC
+    /// can do, and renewal is due.
+    Faded,
 }
 
 impl Ground {
-    pub const ALL: [Ground; 3] = [Ground::Tree, Ground::Full, Ground::Worn];
+    pub const ALL: [Ground; 4] = [Ground::Tree, Ground::Full, Ground::Worn, Ground::Faded];
 
     /// The ground of that name.
     pub fn named(name: &str) -> Result<Ground, String> {
@@ -50,6 +53,7 @@ impl Ground {
             Ground::Tree => "tree",
             Ground::Full => "full",
             Ground::Worn => "worn",
+            Ground::Faded => "faded",
         }
     }
 }
@@ -119,6 +123,12 @@ const SETUPS: [Setup; 9] = [
 
 /// Part of the capacity that [`Ground::Full`] fills, in percent.
 const FULL_PERCENT: u64 = 85;
+/// Part of the capacity that [`Ground::Faded`] fills, in percent; for how long it has no power, in days; and what part of
+/// what the ECC corrects in a codeword is wrong in one then, on average.
+const FADED_PERCENT: u64 = 40;
+const FADED_DAYS: u64 = 365;
+const FADED_SHARE: f64 = 0.7;
+const DAY_NS: u64 = 86_400_000_000_000;
 /// Erases by which blocks of [`Ground::Worn`] are apart when it is done.
 const WORN_ERASES: u32 = 20;
 /// Blocks full of what never changes there, and overwrites after which they are ever that far apart.
@@ -181,8 +191,10 @@ impl Base {
     /// Prepares a volume.
     pub fn prepare(setup: &Setup, ground: Ground) -> Result<Self, String> {
         let mut rig = setup.rig()?;
-        if ground == Ground::Worn {
-            rig.profile.endurance.native_erases = WORN_ENDURANCE;
+        match ground {
+            Ground::Worn => rig.profile.endurance.native_erases = WORN_ENDURANCE,
+            Ground::Faded => let_fade(&mut rig),
+            Ground::Tree | Ground::Full => {}
         }
         let mut twin = rig.format(Tap::new(rig.chip(1)?, rig.faults.clone()), 1)?;
         for (seed, op) in (0..).zip(Op::list(TREE)?) {
@@ -190,16 +202,22 @@ impl Base {
             expect_done(&mut twin, &call)?;
         }
         let stat = twin.fs.statfs().map_err(|error| format!("statfs: {error}"))?;
+        let mut filled = |percent| fill(&mut twin, stat.capacity_bytes * percent / 100, u64::from(stat.chunk_bytes));
         match ground {
             Ground::Tree => {}
-            Ground::Full => fill(&mut twin, stat.capacity_bytes * FULL_PERCENT / 100, u64::from(stat.chunk_bytes))?,
+            Ground::Full => filled(FULL_PERCENT)?,
+            Ground::Faded => filled(FADED_PERCENT)?,
             Ground::Worn => wear(&mut twin)?,
         }
         let shape = rig.shape(&mut twin, FULL_PERCENT, 0)?;
-        let now_ns = twin.now_ns;
+        let mut now_ns = twin.now_ns;
         let (tap, mut history) = twin.unmount()?;
         history.forget_handles();
         let mut chip = tap.into_chip();
+        if ground == Ground::Faded {
+            chip.advance_to_ns(chip.now_ns() + FADED_DAYS * DAY_NS);
+            now_ns += (FADED_DAYS * DAY_NS) as i64;
+        }
         chip.reset_counters();
         Ok(Self { rig, chip, history, now_ns, shape })
     }
@@ -228,6 +246,17 @@ fn new_file(twin: &mut Twin<Tap>, name: String) -> Result<u64, String> {
     let name = Name(name.into_bytes());
     expect_done(twin, &Call::Create { parent: ROOT_INO, name: name.clone(), node, attributes: Vec::new() })?;
     twin.history.live().child(ROOT_INO, &name).map_err(|_| "a file just made is not there".to_string())
+}
+
+/// Lets bits of what is written go wrong with time, none at first.
+fn let_fade(rig: &mut Rig) {
+    let ecc = &rig.profile.ecc;
+    let wrong_bits = FADED_SHARE * f64::from(ecc.correctable_bits) / FADED_DAYS as f64;
+    let rate = wrong_bits / (8 * ecc.codeword_bytes) as f64;
+    for errors in [&mut rig.profile.errors.slc, &mut rig.profile.errors.native] {
+        (errors.fresh, errors.wear, errors.per_read, errors.retention_per_day) = (0.0, 0.0, 0.0, rate);
+    }
+    rig.faults.bit_errors = BitErrors::Correctable;
 }
 
 /// Writes files until so many bytes are stored.
