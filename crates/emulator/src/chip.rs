@@ -114,7 +114,9 @@ impl Chip {
         let mut table = self.table.clone();
         let (medium, in_flight) = match &self.store.medium {
             Medium::Ram(ram) => (Medium::Ram(ram.clone()), self.in_flight.clone()),
-            Medium::Image(image) => (Medium::Ram(image.load(&self.spec, &mut table)), vec![None; self.in_flight.len()]),
+            Medium::Image(image) => {
+                (Medium::Ram(RamStore::load(image, &self.spec, &mut table)), vec![None; self.in_flight.len()])
+            }
         };
         Self {
             spec: Arc::clone(&self.spec),

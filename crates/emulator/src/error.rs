@@ -5,7 +5,30 @@
 
 use std::{io, path::PathBuf};
 
-use crate::profile::ProfileError;
+use nand::LayoutError;
+
+/// Why a text or a set of numbers does not describe a chip.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// No built-in profile has that name.
+    #[error("no chip profile is named \"{name}\"; there are {known}")]
+    Unknown { name: String, known: String },
+    /// The text is not a profile.
+    #[error("the chip profile cannot be read: {0}")]
+    Parse(String),
+    /// A field's value makes no chip.
+    #[error("chip profile: {field} {why}")]
+    Field { field: &'static str, why: String },
+    /// The pages of a block contradict each other.
+    #[error("chip profile: {0}")]
+    Layout(#[from] LayoutError),
+    /// The capacity asked for is not a whole number of erase blocks.
+    #[error(
+        "a capacity of {bytes} bytes does not fit this chip: it must be a multiple of {multiple} bytes, from {least} to {most}"
+    )]
+    Capacity { bytes: u64, multiple: u64, least: u64, most: u64 },
+}
 
 /// Why a chip could not be made, opened or synced.
 #[derive(Debug, thiserror::Error)]

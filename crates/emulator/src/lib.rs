@@ -29,10 +29,8 @@ mod trace;
 
 pub use chip::Chip;
 pub use counters::{ByCause, Counters, OpCounts};
-pub use error::EmulatorError;
+pub use error::{EmulatorError, ProfileError};
 pub use faults::{BitErrors, Corruption, FaultConfig, PairedLoss, TornKind};
-pub use profile::{
-    Ecc, Endurance, ErrorRates, Errors, ModeTiming, Pairing, Profile, ProfileError, ProgramUnit, Programming, Shape,
-    Timing,
-};
+pub use pairing::{Pairing, ProgramUnit, Programming};
+pub use profile::{Ecc, Endurance, ErrorRates, Errors, ModeTiming, Profile, Shape, Timing};
 pub use trace::{Trace, TraceEntry, TraceOp};

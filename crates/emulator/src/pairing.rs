@@ -5,7 +5,41 @@
 
 use nand::Layout;
 
-use crate::profile::{Pairing, ProfileError, ProgramUnit, Programming};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ProfileError;
+
+/// How much one program operation writes in native mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramUnit {
+    /// One page.
+    Page,
+    /// All the pages of a word line at once.
+    WordLine,
+}
+
+/// Which pages share a word line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pairing {
+    /// Neighbours in number.
+    None,
+    /// Linux's `dist3`, in steps of `pairing_stride` pages.
+    Dist3,
+}
+
+/// How a block is programmed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Programming {
+    /// What one program writes in native mode; in SLC mode it is always a page.
+    pub unit: ProgramUnit,
+    /// Which pages share a word line.
+    pub pairing: Pairing,
+    /// Neighbouring pages that make one step of the pairing.
+    pub pairing_stride: u32,
+}
 
 /// What the pages of a block are to each other.
 pub(crate) struct Pages {

@@ -3,33 +3,11 @@
 //! Nothing here runs a chip. Invariant: a [`Profile`] that was parsed or resized by this module describes a chip that
 //! can be made; fields are public so that experiments can vary one, and [`Profile::check`] is run again before use.
 
-use nand::{CellMode, LayoutError};
+use nand::CellMode;
 use serde::{Deserialize, Serialize};
 
-use crate::pairing;
-
-/// Why a text or a set of numbers does not describe a chip.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProfileError {
-    /// No built-in profile has that name.
-    #[error("no chip profile is named \"{name}\"; there are {known}")]
-    Unknown { name: String, known: String },
-    /// The text is not a profile.
-    #[error("the chip profile cannot be read: {0}")]
-    Parse(String),
-    /// A field's value makes no chip.
-    #[error("chip profile: {field} {why}")]
-    Field { field: &'static str, why: String },
-    /// The pages of a block contradict each other.
-    #[error("chip profile: {0}")]
-    Layout(#[from] LayoutError),
-    /// The capacity asked for is not a whole number of erase blocks.
-    #[error(
-        "a capacity of {bytes} bytes does not fit this chip: it must be a multiple of {multiple} bytes, from {least} to {most}"
-    )]
-    Capacity { bytes: u64, multiple: u64, least: u64, most: u64 },
-}
+use crate::error::ProfileError;
+use crate::pairing::{self, Programming};
 
 /// A kind of chip.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,38 +47,6 @@ pub struct Shape {
     pub spare_bytes: u32,
     pub spare_ecc: bool,
     pub bits_per_cell: u8,
-}
-
-/// How much one program operation writes in native mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProgramUnit {
-    /// One page.
-    Page,
-    /// All the pages of a word line at once.
-    WordLine,
-}
-
-/// Which pages share a word line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pairing {
-    /// Neighbours in number.
-    None,
-    /// Linux's `dist3`, in steps of `pairing_stride` pages.
-    Dist3,
-}
-
-/// How a block is programmed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Programming {
-    /// What one program writes in native mode; in SLC mode it is always a page.
-    pub unit: ProgramUnit,
-    /// Which pages share a word line.
-    pub pairing: Pairing,
-    /// Neighbouring pages that make one step of the pairing.
-    pub pairing_stride: u32,
 }
 
 /// What operations cost.

@@ -4,10 +4,7 @@
 
 use nand::{CellMode, Geometry, Layout};
 
-use crate::{
-    pairing,
-    profile::{Profile, ProfileError},
-};
+use crate::{error::ProfileError, pairing, profile::Profile};
 
 #[derive(Debug)]
 pub(crate) struct Spec {

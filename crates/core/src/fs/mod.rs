@@ -36,8 +36,8 @@ use crate::format::place::{Place, Slot};
 use crate::format::tag::{Kind, tick_ns, ticks};
 use crate::index::Index;
 use crate::index::delta::Change;
-use crate::mount::checkpoint::{Checkpoint, Tables};
-use crate::reclaim::collector::Collector;
+use crate::mount::ongoing::{Checkpoint, Tables};
+use crate::reclaim::ongoing::Collector;
 
 /// An access time older than this is renewed in any case, ns.
 const ATIME_DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;

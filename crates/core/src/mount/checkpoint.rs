@@ -4,11 +4,11 @@
 //! the point the log goes on from, index blocks as they stand when the anchor is written.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec;
 use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
+use super::ongoing::{Checkpoint, Tables};
 use crate::error::{Error, Result};
 use crate::flash::append::Draft;
 use crate::flash::blocks::Horizon;
@@ -24,53 +24,6 @@ use crate::fs::space::FREE_SOFT;
 use crate::index::delta::Delta;
 use crate::index::merge::Merge;
 use crate::index::tree::Tree;
-
-/// The block table as it stands on flash.
-#[derive(Default)]
-pub struct Tables {
-    /// Its pages; [`NO_SLOT`] for one that was never written.
-    pub slots: Vec<Slot>,
-    /// Its entries, encoded.
-    pub entries: Vec<u64>,
-}
-
-impl Tables {
-    /// A table of `blocks` entries that was never written.
-    pub fn empty(blocks: u32, slot_bytes: usize) -> Self {
-        let per_page = slot_bytes / BLOCK_BYTES;
-        Self { slots: vec![NO_SLOT; (blocks as usize).div_ceil(per_page)], entries: vec![0; blocks as usize] }
-    }
-}
-
-/// A checkpoint under way.
-pub struct Checkpoint {
-    /// The point of the log it stands for: the sequence number to come, and the last copy's number.
-    seq: u64,
-    copies: u64,
-    era: u64,
-    clean: bool,
-    heads: Vec<HeadAt>,
-    entries: Vec<BlockEntry>,
-    next_ino: u64,
-    files: u64,
-    reserved_chunks: u64,
-    merge: Merge,
-    /// The new tree, once it is written.
-    tree: Option<Tree>,
-    /// Table pages replaced, and their replacements' contents.
-    dead_tables: Vec<Slot>,
-    tables: Tables,
-    now_ns: i64,
-}
-
-impl Checkpoint {
-    /// The pages written so far that the volume does not point to yet.
-    pub fn written(&self, tables: &Tables) -> Vec<Slot> {
-        let fresh = self.tables.slots.iter().zip(&tables.slots).filter(|(new, old)| new != old);
-        let replaced = self.dead_tables.iter().filter(|slot| !tables.slots.contains(slot));
-        self.merge.new.iter().chain(fresh.map(|(new, _)| new)).chain(replaced).copied().collect()
-    }
-}
 
 impl<N: Nand> Fs<N> {
     /// Brings everything in memory into the log and fixes the point of the log the checkpoint stands for.

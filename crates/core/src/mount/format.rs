@@ -2,7 +2,7 @@
 
 use nand::{Cause, Nand};
 
-use super::checkpoint::Tables;
+use super::ongoing::Tables;
 use crate::error::{Error, Result};
 use crate::flash::Flash;
 use crate::flash::shape::Shape;

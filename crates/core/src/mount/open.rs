@@ -4,8 +4,8 @@
 
 use nand::{Nand, NandError};
 
-use super::checkpoint::Tables;
 use super::format::{name_seed, volume_seed};
+use super::ongoing::Tables;
 use super::scan::Scan;
 use crate::error::{Error, Result};
 use crate::flash::Flash;

@@ -8,48 +8,16 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
+use super::ongoing::{Collector, Moving};
 use crate::error::{Error, Result};
 use crate::flash::Moved;
 use crate::flash::append::Draft;
 use crate::flash::head::HeadId;
-use crate::format::key::{Key, KeyKind, key};
+use crate::format::key::{KeyKind, key};
 use crate::format::node::{self, Order};
 use crate::format::place::{NODE_UNIT, Place, Slot};
-use crate::format::tag::{Kind, TAG_BYTES, Tag, is_blank};
+use crate::format::tag::{Kind, Tag, is_blank};
 use crate::fs::Fs;
-
-/// A node on its way to a new slot.
-struct Moving {
-    key: Key,
-    from: Place,
-    bytes: Vec<u8>,
-}
-
-/// A block being emptied.
-pub struct Collector {
-    victim: u32,
-    /// The victim's erases: with one more it is another block.
-    erases: u32,
-    cause: Cause,
-    /// Whether copies go to native cells.
-    to_native: bool,
-    /// Whether they go to worn blocks.
-    cold: bool,
-    /// The block's tags, if its summary has been read.
-    tags: Option<Vec<[u8; TAG_BYTES]>>,
-    /// Whether the summary has been looked for.
-    looked: bool,
-    next: u32,
-    moving: Vec<Moving>,
-    moving_bytes: usize,
-}
-
-impl Collector {
-    fn new((victim, erases): (u32, u32), cause: Cause, to_native: bool) -> Self {
-        let (tags, moving) = (None, Vec::new());
-        Self { victim, erases, cause, to_native, cold: false, tags, looked: false, next: 0, moving, moving_bytes: 0 }
-    }
-}
 
 impl<N: Nand> Fs<N> {
     /// Starts emptying `victim`.

@@ -32,8 +32,8 @@ use crate::format::table::{BlockEntry, Use};
 use crate::fs::types::{MountOptions, ROOT_INO};
 use crate::fs::{Fs, Volume};
 use crate::index::Index;
-use crate::mount::checkpoint::Tables;
 use crate::mount::format::{name_seed, volume_seed};
+use crate::mount::ongoing::Tables;
 use crate::mount::open::{SEQ_GAP, check_anchor, set_log_position};
 
 /// What became of a volume that was salvaged or mended.

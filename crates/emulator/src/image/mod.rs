@@ -66,7 +66,6 @@ use std::io;
 use crate::{
     error::EmulatorError,
     spec::Spec,
-    store::RamStore,
     table::{BlockMeta, PageState, Table},
 };
 
@@ -178,25 +177,5 @@ impl ImageStore {
 
     pub(crate) fn sync(&self) -> Result<(), EmulatorError> {
         self.file.sync()
-    }
-
-    /// Reads every programmed page into RAM; those that the host fails to read become uncorrectable in `table`.
-    pub(crate) fn load(&self, spec: &Spec, table: &mut Table) -> RamStore {
-        let shape = &spec.geometry;
-        let mut ram = RamStore::new(shape.blocks, shape.pages_per_block, shape.page_bytes);
-        let mut data = vec![0; shape.page_bytes as usize];
-        let mut spare = vec![0; shape.spare_bytes as usize];
-        for block in 0..shape.blocks {
-            for page in 0..shape.pages_per_block {
-                if table.state(block, page).reads_erased() {
-                    continue;
-                }
-                match self.get(block, page, 0, &mut data, &mut spare) {
-                    Ok(()) => ram.put(block, page, &data, &spare),
-                    Err(_) => table.set_state(block, page, PageState::Uncorrectable),
-                }
-            }
-        }
-        ram
     }
 }

@@ -5,6 +5,12 @@
 
 use std::sync::Arc;
 
+use crate::{
+    image::ImageStore,
+    spec::Spec,
+    table::{PageState, Table},
+};
+
 /// A page's data, followed by as many spare bytes as were programmed.
 type Page = Arc<Vec<u8>>;
 /// A block's pages.
@@ -31,6 +37,26 @@ impl RamStore {
             spare_pages: Vec::new(),
             spare_blocks: Vec::new(),
         }
+    }
+
+    /// Reads every programmed page of an image; those that the host fails to read become uncorrectable in `table`.
+    pub(crate) fn load(image: &ImageStore, spec: &Spec, table: &mut Table) -> Self {
+        let shape = &spec.geometry;
+        let mut ram = Self::new(shape.blocks, shape.pages_per_block, shape.page_bytes);
+        let mut data = vec![0; shape.page_bytes as usize];
+        let mut spare = vec![0; shape.spare_bytes as usize];
+        for block in 0..shape.blocks {
+            for page in 0..shape.pages_per_block {
+                if table.state(block, page).reads_erased() {
+                    continue;
+                }
+                match image.get(block, page, 0, &mut data, &mut spare) {
+                    Ok(()) => ram.put(block, page, &data, &spare),
+                    Err(_) => table.set_state(block, page, PageState::Uncorrectable),
+                }
+            }
+        }
+        ram
     }
 
     pub(crate) fn put(&mut self, block: u32, page: u32, data: &[u8], spare: &[u8]) {

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::case::{Case, Findings, Script};
+use super::case::{Case, Script};
 use super::cut::Cuts;
-use super::judge::Violation;
+use super::findings::{Findings, Violation};
 use super::panic::caught;
 use super::parallel::parallel;
 use super::setup::Base;

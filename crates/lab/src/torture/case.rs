@@ -4,7 +4,8 @@
 //! those is judged.
 
 use super::cut::{Cut, Cuts};
-use super::judge::{Depth, Suspect, Violation, judge};
+use super::findings::{Findings, Violation};
+use super::judge::{Depth, Suspect, judge};
 use super::mkfs;
 use super::panic::caught;
 use super::setup::{Base, Ground, Setup};
@@ -30,71 +31,6 @@ pub struct Case {
     pub ground: Ground,
     pub script: Script,
     pub depth: Depth,
-}
-
-/// What came of cases.
-#[derive(Clone, Debug, Default)]
-pub struct Findings {
-    /// Cases run.
-    pub cases: usize,
-    /// Flash operations that were cut, and moments between two.
-    pub points: usize,
-    /// Torn chips judged: cut once, in all the ways there are.
-    pub cuts: usize,
-    /// Those of a second and a third cut, in recoveries.
-    pub double_cuts: usize,
-    pub triple_cuts: usize,
-    /// Cuts, of whatever depth, in which a page that shares a word line was lost too.
-    pub paired_cuts: usize,
-    /// Programs and erases of the longest recovery.
-    pub longest_recovery: u64,
-    /// Programs for migration, collection and levelling in what was cut, and programs and erases that failed.
-    pub migrated: u64,
-    pub collected: u64,
-    pub levelled: u64,
-    pub failures: u64,
-    /// Checkpoints written in what was cut.
-    pub checkpoints: u64,
-    /// Operations that the volume and the model refused, and those for which there was no space.
-    pub refused: usize,
-    pub no_space: usize,
-    pub violations: Vec<Violation>,
-}
-
-impl Findings {
-    pub(super) fn count(&mut self, cuts: &[Cut]) {
-        match cuts.len() {
-            1 => self.cuts += 1,
-            2 => self.double_cuts += 1,
-            _ => self.triple_cuts += 1,
-        }
-        self.paired_cuts += usize::from(matches!(cuts.last(), Some(Cut::In(_, tear)) if tear.pairs));
-    }
-
-    /// Those of a case whose volume could not be made.
-    pub(super) fn unprepared(error: &str) -> Self {
-        let (step, during) = (0, "preparation".to_owned());
-        let violation = Violation { cuts: Vec::new(), step, during, error: error.to_owned() };
-        Self { cases: 1, violations: vec![violation], ..Self::default() }
-    }
-
-    /// Adds the figures of others; their violations stay with them.
-    pub fn add(&mut self, other: &Findings) {
-        self.cases += other.cases;
-        self.points += other.points;
-        self.cuts += other.cuts;
-        self.double_cuts += other.double_cuts;
-        self.triple_cuts += other.triple_cuts;
-        self.longest_recovery = self.longest_recovery.max(other.longest_recovery);
-        self.migrated += other.migrated;
-        self.collected += other.collected;
-        self.levelled += other.levelled;
-        self.failures += other.failures;
-        self.paired_cuts += other.paired_cuts;
-        self.checkpoints += other.checkpoints;
-        self.refused += other.refused;
-        self.no_space += other.no_space;
-    }
 }
 
 /// Where programs and erases fail in a random script, one does every so many steps: few chips lose more of their blocks.

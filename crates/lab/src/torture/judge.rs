@@ -3,13 +3,11 @@
 //!
 //! Invariant: a chip that is judged is recovered by the same code as any other, mostly with the same options.
 
-use std::fmt;
-
 use emulator::TornKind;
 use flexfs_core::{NewNode, ROOT_INO, kind};
 
-use super::case::Findings;
 use super::cut::{Cut, Cuts, draw};
+use super::findings::{Findings, Violation};
 use super::panic::caught;
 use super::setup::Base;
 use crate::content::{Fill, Texture, mix};
@@ -24,35 +22,6 @@ pub struct Depth {
     pub every_tear: bool,
     /// Operations of a recovery that are cut too, and of the recovery from that.
     pub again: [usize; 2],
-}
-
-/// A cut after which a guarantee does not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// In the script, in the recovery from that, and so on; none where no cut was needed.
-    pub cuts: Vec<Cut>,
-    /// The step under way: its number, and what it is.
-    pub step: usize,
-    pub during: String,
-    pub error: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cuts: Vec<String> = self.cuts.iter().map(Cut::to_string).collect();
-        write!(f, "step {}, {}, cut at {}: {}", self.step, self.during, cuts.join(" and "), self.error)
-    }
-}
-
-impl Violation {
-    /// What kind of violation it is: the first line of the error without its numbers.
-    pub fn kind(&self) -> (usize, String) {
-        let line = self.error.lines().next().unwrap_or_default();
-        let line = line.split_once(": errno").map_or(line, |(_, refusal)| refusal);
-        let words = line.split(|c: char| !c.is_ascii_alphabetic() && c != '\'');
-        let plain: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-        (self.cuts.len(), plain.join(" "))
-    }
 }
 
 /// A torn chip and what it may hold.

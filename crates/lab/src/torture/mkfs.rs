@@ -5,9 +5,9 @@
 
 use flexfs_core::{Error, Fs, MountOptions};
 
-use super::case::Findings;
 use super::cut::{Cut, Cuts, draw};
-use super::judge::{Depth, Violation, prove_writable, spread};
+use super::findings::{Findings, Violation};
+use super::judge::{Depth, prove_writable, spread};
 use super::panic::caught;
 use super::setup::Base;
 use crate::crash::{Emulated, History, Reading, Record, Rig, Tap, Twin};

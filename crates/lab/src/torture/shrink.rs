@@ -2,9 +2,9 @@
 //!
 //! Invariant: what is returned was run and fails as it says.
 
-use super::case::{Case, Findings, Script};
+use super::case::{Case, Script};
 use super::cut::Cuts;
-use super::judge::Violation;
+use super::findings::{Findings, Violation};
 use super::setup::Base;
 use crate::ops::Op;
 
