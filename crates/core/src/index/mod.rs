@@ -93,18 +93,20 @@ impl Index {
         fresh: bool,
     ) -> Result<Replaced> {
         let replaced = if fresh { Replaced::default() } else { self.take(flash, key, key + change.span(), seq)? };
-        match change {
-            Change::Put(place) => {
-                if let Place::Reserved { count } = place {
-                    self.reserved_chunks += u64::from(count);
-                }
-                flash.retain(place);
-                self.delta.set_joined(key, change);
-            }
-            Change::Cut(_) if replaced.any => self.delta.set(key, change),
-            Change::Cut(_) => {}
+        if replaced.any || matches!(change, Change::Put(_)) {
+            self.overlay(flash, key, change);
         }
         Ok(replaced)
+    }
+
+    /// Changes what the keys from `key` on map to, whatever that was: it is not counted as gone.
+    pub fn overlay<N: Nand>(&mut self, flash: &mut Flash<N>, key: Key, change: Change) {
+        let Change::Put(place) = change else { return self.delta.set(key, change) };
+        if let Place::Reserved { count } = place {
+            self.reserved_chunks += u64::from(count);
+        }
+        flash.retain(place);
+        self.delta.set_joined(key, change);
     }
 
     /// Counts what stands in `from..to` as gone. Where any of it cannot be read, nothing is.

@@ -2,7 +2,7 @@
 //!
 //! Invariants: originals count only up to the first missing sequence number, and only in complete groups; a copy counts
 //! only if the index points to its source at that point. Nothing but nodes of the log itself is read for it: what
-//! older blocks held may have been erased since.
+//! older blocks held may have been erased since. What cannot be read of the index keeps nothing from being applied.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -117,7 +117,7 @@ impl<N: Nand> Fs<N> {
             if tag.copy {
                 return self.apply_copy(basis, data_key, Place::Run { slot: tag.stamp, count: 1 }, place, tag.seq);
             }
-            let replaced = self.index.set(&mut self.flash, data_key, Change::Put(place), tag.seq, false)?;
+            let replaced = self.change(data_key, Change::Put(place), tag.seq)?;
             self.derive_data(derived, tag.ino, tag.chunk, tag.len, tick_ns(tag.stamp), replaced);
             return Ok(());
         };
@@ -134,7 +134,7 @@ impl<N: Nand> Fs<N> {
 
     fn apply_copy(&mut self, basis: Basis, key: Key, from: Place, to: Place, seq: u64) -> Result<()> {
         match basis {
-            Basis::Checkpoint => self.index.relocate(&mut self.flash, key, from, to).map(|_| ()),
+            Basis::Checkpoint => or_unseen(self.index.relocate(&mut self.flash, key, from, to)).map(|_| ()),
             // What it was taken from may be gone, and whatever tells of that. It was current when it was written.
             Basis::Nothing => self.index.set(&mut self.flash, key, Change::Put(to), seq, false).map(|_| ()),
         }
@@ -149,17 +149,17 @@ impl<N: Nand> Fs<N> {
     ) -> Result<()> {
         let ino = found.ino;
         let replaced = match found.key() {
-            Some(key) => self.index.set(&mut self.flash, key, Change::Put(place), seq, false)?,
+            Some(key) => self.change(key, Change::Put(place), seq)?,
             None => Replaced::default(),
         };
-        let cut = |fs: &mut Self, from, span| fs.index.set(&mut fs.flash, from, Change::Cut(span), seq, false);
+        let cut = |fs: &mut Self, from, span| fs.change(from, Change::Cut(span), seq);
         match found.body {
             Body::Inode(inode) => {
                 self.volume.files += u64::from(!replaced.any);
                 self.volume.next_ino = self.volume.next_ino.max(ino + 1);
                 derived.remove(&ino);
                 if inode.nlink == 0 {
-                    self.mark_orphan(ino)?;
+                    self.change(key(0, KeyKind::Orphan, ino), Change::Put(Place::Mark), seq)?;
                 }
             }
             Body::Entry { offset, time_ns, .. } => {
@@ -189,7 +189,7 @@ impl<N: Nand> Fs<N> {
                 found.reserved -= gone.reserved as i64;
             }
             Body::Reserve { from, count } => {
-                let added = self.reserve_holes(ino, from, from + count, seq)? as i64;
+                let added = or_unseen(self.reserve_holes(ino, from, from + count, seq))? as i64;
                 let found = derived.entry(ino).or_default();
                 found.chunks += added;
                 found.reserved += added;
@@ -200,7 +200,7 @@ impl<N: Nand> Fs<N> {
             }
             Body::Forget => {
                 // Data of an inode may stand in the log without the inode: it came and went within one group.
-                let was = self.index.get(&mut self.flash, key(ino, KeyKind::Inode, 0))?.is_some();
+                let was = or_unseen(self.index.get(&mut self.flash, key(ino, KeyKind::Inode, 0)))?.is_some();
                 let (from, to) = whole_inode(ino);
                 cut(self, from, to - from)?;
                 cut(self, key(0, KeyKind::Orphan, ino), 1)?;
@@ -209,6 +209,18 @@ impl<N: Nand> Fs<N> {
             }
         }
         Ok(())
+    }
+
+    /// Changes the index as a record says. Where it cannot be read what it said before, that was not needed when the record
+    /// was written, or could be read then: it counts as nothing.
+    fn change(&mut self, key: Key, change: Change, seq: u64) -> Result<Replaced> {
+        match self.index.set(&mut self.flash, key, change, seq, false) {
+            Err(Error::Corrupt { .. }) => {
+                self.index.overlay(&mut self.flash, key, change);
+                Ok(Replaced::default())
+            }
+            outcome => outcome,
+        }
     }
 
     fn derive_data(
@@ -231,7 +243,7 @@ impl<N: Nand> Fs<N> {
     pub(crate) fn apply_derived(&mut self, ino: Ino, derived: Derived) -> Result<()> {
         let mut inode = match self.inode(ino) {
             Ok(inode) => inode,
-            Err(Error::NotFound) => return Ok(()),
+            Err(Error::NotFound | Error::Corrupt { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
         inode.size = inode.size.max(derived.size).min(i64::MAX as u64);
@@ -243,5 +255,13 @@ impl<N: Nand> Fs<N> {
         }
         self.derive_inode(ino, inode);
         Ok(())
+    }
+}
+
+/// What was asked of the index, or nothing where that cannot be read.
+fn or_unseen<T: Default>(found: Result<T>) -> Result<T> {
+    match found {
+        Err(Error::Corrupt { .. }) => Ok(T::default()),
+        found => found,
     }
 }
