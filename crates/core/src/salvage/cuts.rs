@@ -33,7 +33,7 @@ pub struct History {
     /// The originals that the log counted, and whether each ends its group.
     pub originals: BTreeMap<u64, bool>,
     pub holes: Vec<Hole>,
-    /// The number that the newest anchor, if there is one, gives as the next: no cut came between what stands before it.
+    /// The number that the newest anchor, if there is one, gives as the next: what stood right before it counted.
     pub anchored: Option<u64>,
     /// Slots that recoveries copied because they might not be readable again.
     pub rescued: BTreeSet<Slot>,
@@ -46,6 +46,8 @@ pub struct Cuts {
     pub dropped: BTreeSet<u64>,
     /// Slots that cannot be read for another reason than a cut.
     pub damaged: u64,
+    /// The number to go on with, so that whoever looks again finds the same cuts and no others.
+    pub next: u64,
 }
 
 impl History {
@@ -58,10 +60,19 @@ impl History {
     pub fn cuts(&self) -> Cuts {
         let mut dropped = BTreeSet::new();
         let mut lasts = BTreeSet::new();
+        let anchored = self.anchored.unwrap_or(0);
+        let mut go_on = self.last().max(anchored) + SEQ_GAP + NEAR;
         let next = self.given.iter().skip(1).map(Some).chain([None]);
         for (&last, next) in self.given.iter().zip(next) {
-            let next = next.copied().unwrap_or(last + SEQ_GAP);
-            let next = self.anchored.filter(|&anchored| anchored > last).map_or(next, |anchored| anchored.min(next));
+            if (last + 1..last + SEQ_GAP - 1).contains(&anchored) {
+                // If nothing is missing before it, the power may have failed in what came first after it.
+                if last + 1 == anchored && self.originals.contains_key(&last) {
+                    lasts.insert(last);
+                }
+                continue;
+            }
+            let at_end = next.is_none();
+            let next = next.copied().unwrap_or(if anchored > last { anchored } else { last + SEQ_GAP });
             // The first thing a recovery writes may be a copy, which has no number of its own.
             let Some(distance) = (next - last).checked_sub(SEQ_GAP - 1) else { continue };
             let torn = self.torn_at(last, next);
@@ -70,6 +81,9 @@ impl History {
                 continue;
             }
             lasts.insert(last);
+            if at_end {
+                go_on = next;
+            }
             // What was read then, and never again, was the end of a group that counted.
             if torn.is_none_or(|hole| !self.rescued.contains(&hole.slot)) {
                 self.drop_group(last, &mut dropped);
@@ -79,7 +93,7 @@ impl History {
             let mut after = lasts.range(hole.before..hole.before + SEQ_GAP);
             after.any(|&last| hole.endangered || hole.behind.is_none_or(|behind| behind > last))
         };
-        Cuts { dropped, damaged: self.holes.iter().filter(|hole| !by_cut(hole)).count() as u64 }
+        Cuts { dropped, damaged: self.holes.iter().filter(|hole| !by_cut(hole)).count() as u64, next: go_on }
     }
 
     /// A slot at the end of what a head wrote before the cut at `last` that cannot be read; one that a recovery rescued
@@ -138,15 +152,30 @@ mod tests {
         history.holes.push(Hole { slot: 5, before: 10, behind: None, endangered: false });
         assert_eq!(history.cuts().dropped, (8..=10).collect());
         history.anchored = Some(12);
-        assert!(history.cuts().dropped.is_empty());
+        assert!(history.cuts().dropped.is_empty() && history.cuts().damaged == 1);
+        history.anchored = Some(11);
+        assert!(history.cuts().dropped.is_empty() && history.cuts().damaged == 0, "a cut came after it");
+        history.anchored = Some(12);
         // A salvage that was cut had gone on from there.
         history.given.insert(12 + SEQ_GAP);
         assert!(history.cuts().dropped.is_empty());
         history.given.remove(&(12 + SEQ_GAP));
+        // One that was not has an anchor of its own.
+        let next = history.cuts().next;
+        history.given.insert(next);
+        history.anchored = Some(next + 3);
+        assert!(history.cuts().dropped.is_empty());
+        history.given.remove(&next);
         // A recovery had been at it before, and written nothing else.
         for next in [10 + SEQ_GAP, 11 + SEQ_GAP] {
             history.anchored = Some(next);
             assert_eq!(history.cuts().dropped, (8..=10).collect());
+            // Nor does a salvage hide that from the next one.
+            let (was, next) = (history.given.clone(), history.cuts().next);
+            history.given.insert(next);
+            history.anchored = Some(next + 3);
+            assert_eq!(history.cuts().dropped, (8..=10).collect());
+            history.given = was;
         }
     }
 

@@ -34,7 +34,7 @@ use crate::fs::{Fs, Volume};
 use crate::index::Index;
 use crate::mount::format::{name_seed, volume_seed};
 use crate::mount::ongoing::Tables;
-use crate::mount::open::{SEQ_GAP, check_anchor, set_log_position};
+use crate::mount::open::{check_anchor, set_log_position};
 
 /// What became of a volume that was salvaged or mended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl<N: Nand> Fs<N> {
         let remains = Remains::read(&mut self.flash, anchor.as_ref().map(|(anchor, _)| anchor.seq), told)?;
         if remains.slots.is_empty() {
             return Err(Error::NotFlexfs(match anchor {
-                Some(_) => "it has anchors, but nothing else of a volume can be read",
+                Some(_) => "it has anchors, but nothing of a log can be read",
                 None => "nothing on it is of a volume",
             }));
         }
@@ -120,8 +120,7 @@ impl<N: Nand> Fs<N> {
         }
         let all_unreadable = unreadable.len() as u64 + remains.unreadable;
         let judgement = judge(&survey, Witness::Log, all_unreadable);
-        let last_seq = anchor.as_ref().map_or(0, |(anchor, _)| anchor.seq).max(remains.history.last());
-        set_log_position(&mut self.flash, last_seq + SEQ_GAP);
+        set_log_position(&mut self.flash, remains.next_seq);
         self.take_anchor_blocks(anchor.as_ref().map(|&(_, block)| block))?;
         let salvaged = self.settle_all((&survey, Witness::Log), &judgement, &unreadable, self.options.now_ns)?;
         // The anchors of before, which a mount might come across first, are not needed any more.

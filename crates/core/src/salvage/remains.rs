@@ -1,7 +1,7 @@
 //! What stands on a chip, block by block, without an index that says where to look.
 //!
-//! Invariant: nothing here depends on anchors, index pages or the block table; the mode of a block follows from which of
-//! its pages are programmed.
+//! Invariant: nothing here depends on index pages or the block table, and of the anchors only whether the last group
+//! counted; the mode of a block follows from which of its pages are programmed.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -55,6 +55,8 @@ pub struct Remains {
     pub unreadable: u64,
     /// Slots that were never part of the volume: their group has no end.
     pub dropped: u64,
+    /// The number to go on with.
+    pub next_seq: u64,
     pub history: History,
 }
 
@@ -200,6 +202,7 @@ impl Remains {
         let all = self.slots.len();
         self.slots.retain(|(tag, _)| tag.copy || tag.unlogged || !cuts.dropped.contains(&tag.seq));
         (self.dropped, self.unreadable) = ((all - self.slots.len()) as u64, cuts.damaged);
+        self.next_seq = cuts.next;
         // A recovery that was cut may have used numbers that were used again: the last one with a number counts.
         self.slots.sort_by_key(|(tag, _)| !tag.unlogged);
     }
