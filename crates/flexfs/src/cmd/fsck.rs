@@ -28,7 +28,7 @@ const NAMED_MAX: usize = 10;
 /// What was found, and what it means for who owns the volume.
 struct Verdict {
     report: CheckReport,
-    /// What cannot be read; `None` if nothing can.
+    /// What cannot be read; `None` if the check could read nothing.
     lost: Option<Vec<String>>,
     /// The kind of chip, and its capacity.
     chip: String,
@@ -131,7 +131,7 @@ fn print(path: &str, verdict: &Verdict) -> Result<()> {
 fn advice(path: &str, verdict: &Verdict) -> String {
     let Some(lost) = &verdict.lost else {
         return format!(
-            "nothing of it can be read; `flexfs fsck -y {path}` builds it again of whatever is left (keep a copy)"
+            "the check could read nothing of it; `flexfs fsck -y {path}` builds it again of whatever is left (keep a copy)"
         );
     };
     let named = lost.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");

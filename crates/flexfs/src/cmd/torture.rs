@@ -178,6 +178,7 @@ fn media_json(report: &MediaReport, seed: u64, seconds: f64) -> String {
         "corrected_bits": all.corrected_bits,
         "refused_reads": all.refused_reads,
         "refused_mounts": all.refused_mounts,
+        "written_beside": all.written_beside,
         "violations": report.violations.len(),
         "seconds": seconds,
         "found": report.violations.iter().map(violation).collect::<Vec<_>>(),
@@ -197,6 +198,7 @@ fn media_text(report: &MediaReport, seconds: f64) -> String {
         ("bits corrected", grouped(all.corrected_bits)),
         ("looks at damaged pages refused", grouped(all.refused_reads)),
         ("damaged volumes not mounted", grouped(all.refused_mounts)),
+        ("damaged volumes that took a file", grouped(all.written_beside)),
         ("violations", grouped(report.violations.len() as u64)),
         ("time", format!("{seconds:.1} s")),
     ];

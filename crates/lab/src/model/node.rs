@@ -134,7 +134,7 @@ fn brief(xattrs: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<String> {
 
 impl Call {
     /// The inode a data call works on, if it is one.
-    pub(super) fn target(&self) -> Option<Ino> {
+    pub(crate) fn target(&self) -> Option<Ino> {
         match *self {
             Call::Getattr { ino }
             | Call::Setattr { ino, .. }

@@ -42,6 +42,8 @@ pub struct MediaRun {
     /// Looks at what damaged pages hold that gave an error, and damaged volumes that were not mounted.
     pub refused_reads: u64,
     pub refused_mounts: u64,
+    /// Damaged volumes that took a file.
+    pub written_beside: u64,
 }
 
 impl AddAssign for MediaRun {
@@ -51,6 +53,7 @@ impl AddAssign for MediaRun {
         self.corrected_bits += other.corrected_bits;
         self.refused_reads += other.refused_reads;
         self.refused_mounts += other.refused_mounts;
+        self.written_beside += other.written_beside;
     }
 }
 
@@ -154,10 +157,15 @@ fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> 
     }
     let (tally, chip, history, now_ns) = run.end()?;
     let counters = *chip.counters();
-    let refused = damage(chip, &history, options, now_ns, seed)?;
-    let failures = counters.program_failures + counters.erase_failures;
-    let (refused_reads, refused_mounts) = (refused.unwrap_or(0), u64::from(refused.is_none()));
-    Ok(MediaRun { tally, failures, corrected_bits: counters.corrected_bits, refused_reads, refused_mounts })
+    let seen = damage(chip, &history, options, now_ns, seed)?;
+    Ok(MediaRun {
+        tally,
+        failures: counters.program_failures + counters.erase_failures,
+        corrected_bits: counters.corrected_bits,
+        refused_reads: seen.refused,
+        refused_mounts: seen.unmounted.into(),
+        written_beside: seen.written.into(),
+    })
 }
 
 #[cfg(test)]
