@@ -83,12 +83,16 @@ fn damaged(rig: &Rig, chip: &Chip) -> Vec<(String, Chip)> {
 /// Mends and unmounts, or builds the volume again where its index cannot be read; the chip, and whether all went well.
 fn mend(chip: Chip, rig: &Rig) -> (Chip, Result<(), Error>) {
     let chip = match Fs::mount(chip, rig.options.clone()) {
-        Ok(mut fs) => match (fs.info().unwrap().ended, fs.mend(true, 1)) {
-            (None, Ok(_)) => return fs.unmount(1),
+        Ok(mut fs) => {
             // Without the root's inode it is read-only.
-            (Some(Ended::Damaged), _) | (None, Err(Error::Corrupt { .. })) => fs.into_chip(),
-            (ended, outcome) => return (fs.into_chip(), outcome.map(|_| assert_eq!(ended, None))),
-        },
+            let damaged = fs.info().unwrap().ended == Some(Ended::Damaged);
+            match fs.mend(true, 1) {
+                Ok(_) => return fs.unmount(1),
+                Err(Error::Corrupt { .. }) => fs.into_chip(),
+                Err(Error::ReadOnly) if damaged => fs.into_chip(),
+                Err(error) => return (fs.into_chip(), Err(error)),
+            }
+        }
         Err((chip, Error::Corrupt { .. })) => chip,
         Err((chip, error)) => return (chip, Err(error)),
     };

@@ -172,7 +172,7 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Lists an inode among those to be removed with their last handle, at the unmount, or at the next mount.
-    pub(crate) fn mark_orphan(&mut self, ino: Ino) -> Result<()> {
+    fn mark_orphan(&mut self, ino: Ino) -> Result<()> {
         let seq = self.flash.next_seq;
         self.index.set(&mut self.flash, key(0, KeyKind::Orphan, ino), Change::Put(Place::Mark), seq, false)?;
         Ok(())

@@ -13,7 +13,7 @@ use super::campaign::{Progress, SHRUNK_MAX, in_ranges};
 use super::damage::damage;
 use super::panic::caught;
 use super::parallel::parallel;
-use super::setup::Setup;
+use super::setup::{DAY_NS, Setup};
 use super::shrink::fewer;
 use crate::content::mix;
 use crate::crash::{Run, Tally};
@@ -31,7 +31,6 @@ const CODEWORD_BITS: f64 = 8.0 * 1024.0;
 /// How often much time passes at once in a run, and how much, in days.
 const PAUSES: u64 = 3;
 const PAUSE_DAYS: u64 = 120;
-const DAY_NS: u64 = 86_400_000_000_000;
 
 /// What came of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -128,7 +128,7 @@ const FULL_PERCENT: u64 = 85;
 const FADED_PERCENT: u64 = 40;
 const FADED_DAYS: u64 = 365;
 const FADED_SHARE: f64 = 0.7;
-const DAY_NS: u64 = 86_400_000_000_000;
+pub(super) const DAY_NS: u64 = 86_400_000_000_000;
 /// Erases by which blocks of [`Ground::Worn`] are apart when it is done.
 const WORN_ERASES: u32 = 20;
 /// Blocks full of what never changes there, and overwrites after which they are ever that far apart.
