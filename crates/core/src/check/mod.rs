@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use crate::error::{Error, Result};
-use crate::format::inode::{Census, Inode, with_attribute};
+use crate::format::inode::{Census, Extent, Inode, with_attribute};
 use crate::format::key::{KEY_END, KeyKind, ino_of, kind_name, kind_of, name_offset, offset_of};
 use crate::format::node::Body;
 use crate::format::page::Entry;
@@ -22,8 +22,7 @@ use crate::index::tree;
 #[derive(Default)]
 struct Seen {
     inode: Option<Inode>,
-    chunks: u64,
-    reserved: u64,
+    chunks: Extent,
     entries: Census,
     attributes: u32,
     names: u64,
@@ -137,13 +136,13 @@ impl<N: Nand> Fs<N> {
         }
         if let Place::Reserved { count } = entry.place {
             let found = seen.entry(ino).or_default();
-            found.chunks += u64::from(count);
-            found.reserved += u64::from(count);
+            found.chunks = found.chunks.with(Extent::reserved(count.into()));
             report.reserved_chunks += u64::from(count);
             return Ok(());
         }
         if let Place::Run { slot, count } = entry.place {
-            seen.entry(ino).or_default().chunks += u64::from(count);
+            let found = seen.entry(ino).or_default();
+            found.chunks = (offset..offset + u64::from(count)).map(Extent::of).fold(found.chunks, Extent::with);
             report.chunks += u64::from(count);
             if chunks == Chunks::Counted {
                 return Ok(());
@@ -195,7 +194,8 @@ impl<N: Nand> Fs<N> {
                     found.attributes = with_attribute(found.attributes, offset);
                 }
                 Body::Data { .. } => {
-                    seen.entry(ino).or_default().chunks += 1;
+                    let found = seen.entry(ino).or_default();
+                    found.chunks = found.chunks.with(Extent::of(offset));
                     report.chunks += 1;
                 }
                 _ => {}
@@ -241,12 +241,9 @@ impl<N: Nand> Fs<N> {
             note(report, format!("inode {ino}: link count {} but orphan is {}", inode.nlink, seen.orphan));
         }
         let buffered = self.log.dirty_count() > 0;
-        if inode.chunks != seen.chunks && !buffered {
-            note(report, format!("inode {ino}: {} chunks are counted, {} are mapped", inode.chunks, seen.chunks));
-        }
-        if u64::from(inode.reserved) != seen.reserved && !buffered {
-            let (counted, there) = (inode.reserved, seen.reserved);
-            note(report, format!("inode {ino}: {counted} chunks are counted as reserved, {there} are"));
+        let (counted, there) = (inode.chunks, seen.chunks);
+        if !buffered && counted != there {
+            note(report, format!("inode {ino}: {counted:x?} is counted of its chunks, {there:x?} is there"));
         }
         if !directory && seen.entries.count > 0 {
             note(report, format!("inode {ino}: it is no directory but has {} entries", seen.entries.count));

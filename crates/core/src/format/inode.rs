@@ -45,6 +45,59 @@ impl Census {
     }
 }
 
+/// What a file has of chunks: whoever finds chunks of a file whose index is lost can tell whether they are all of them,
+/// and no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Chunks that are mapped or reserved.
+    pub count: u64,
+    /// The reserved ones among them.
+    pub reserved: u64,
+    /// The sum of the others' marks ([`chunk_mark`]).
+    pub sum: u64,
+}
+
+impl Extent {
+    /// One chunk with data.
+    pub fn of(chunk: u64) -> Self {
+        Self { count: 1, reserved: 0, sum: chunk_mark(chunk) }
+    }
+
+    /// So many reserved chunks.
+    pub fn reserved(count: u64) -> Self {
+        Self { count, reserved: count, sum: 0 }
+    }
+
+    /// The chunks of both.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            count: self.count.saturating_add(other.count),
+            reserved: self.reserved.saturating_add(other.reserved),
+            sum: self.sum.wrapping_add(other.sum),
+        }
+    }
+
+    /// The chunks of this without those of `other`.
+    pub fn without(self, other: Self) -> Self {
+        Self {
+            count: self.count.saturating_sub(other.count),
+            reserved: self.reserved.saturating_sub(other.reserved),
+            sum: self.sum.wrapping_sub(other.sum),
+        }
+    }
+
+    /// Those with data.
+    pub fn written(self) -> Census {
+        Census { count: self.count.saturating_sub(self.reserved), sum: self.sum }
+    }
+}
+
+/// What a chunk with data adds to its file's sum: its number, mixed so that few others come to the same together.
+pub fn chunk_mark(chunk: u64) -> u64 {
+    let mixed = (chunk ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ mixed >> 32).wrapping_mul(0x94d0_49bb_1331_11eb)
+}
+
 /// The sum of attributes' offsets with one more, 31 bits.
 pub fn with_attribute(sum: u32, offset: u64) -> u32 {
     sum.wrapping_add((offset >> 33) as u32) & ATTRIBUTES_MASK
@@ -64,10 +117,8 @@ pub struct Inode {
     pub gid: u32,
     pub rdev: u32,
     pub size: u64,
-    /// Chunks that are mapped or reserved.
-    pub chunks: u64,
-    /// Of a regular file, the reserved ones among them.
-    pub reserved: u32,
+    /// Only a regular file has reserved ones.
+    pub chunks: Extent,
     pub atime_ns: i64,
     pub mtime_ns: i64,
     pub ctime_ns: i64,
@@ -100,6 +151,7 @@ struct RawInode {
     mtime_ns: I64,
     ctime_ns: I64,
     btime_ns: I64,
+    /// Of what is no directory: the sum of its chunks' marks.
     parent: U64,
 }
 
@@ -113,8 +165,7 @@ impl Inode {
             gid,
             rdev: 0,
             size: 0,
-            chunks: 0,
-            reserved: 0,
+            chunks: Extent::default(),
             atime_ns: now_ns,
             mtime_ns: now_ns,
             ctime_ns: now_ns,
@@ -142,14 +193,17 @@ impl Inode {
     }
 
     fn raw(&self) -> RawInode {
-        let (size, chunks) =
-            if self.is_dir() { (self.entries.count, self.entries.sum) } else { (self.size, self.chunks) };
+        let (size, chunks, parent) = match self.is_dir() {
+            true => (self.entries.count, self.entries.sum, self.parent),
+            false => (self.size, self.chunks.count, self.chunks.sum),
+        };
+        let reserved = self.chunks.reserved.min(u32::MAX.into()) as u32;
         RawInode {
             mode: U32::new(self.mode),
             nlink: U32::new(self.nlink),
             uid: U32::new(self.uid),
             gid: U32::new(self.gid),
-            rdev: U32::new(if self.mode & TYPE_MASK == FILE { self.reserved } else { self.rdev }),
+            rdev: U32::new(if self.mode & TYPE_MASK == FILE { reserved } else { self.rdev }),
             flags: U32::new(u32::from(self.reserves_past_end) | self.attributes << ATTRIBUTES_SHIFT),
             size: U64::new(size),
             chunks: U64::new(chunks),
@@ -157,19 +211,22 @@ impl Inode {
             mtime_ns: I64::new(self.mtime_ns),
             ctime_ns: I64::new(self.ctime_ns),
             btime_ns: I64::new(self.btime_ns),
-            parent: U64::new(self.parent),
+            parent: U64::new(parent),
         }
     }
 
     fn from_raw(raw: &RawInode) -> Self {
-        let (first, second) = (raw.size.get(), raw.chunks.get());
-        let (size, chunks, entries) = match raw.mode.get() & TYPE_MASK {
-            DIRECTORY => (0, 0, Census { count: first, sum: second }),
-            _ => (first.min(i64::MAX as u64), second.min(CHUNKS_MAX), Census::default()),
-        };
         let (rdev, reserved) = match raw.mode.get() & TYPE_MASK {
-            FILE => (0, raw.rdev.get()),
+            FILE => (0, raw.rdev.get().into()),
             _ => (raw.rdev.get(), 0),
+        };
+        let (first, second, third) = (raw.size.get(), raw.chunks.get(), raw.parent.get());
+        let (size, chunks, parent, entries) = match raw.mode.get() & TYPE_MASK {
+            DIRECTORY => (0, Extent::default(), third & INO_MAX, Census { count: first, sum: second }),
+            _ => {
+                let chunks = Extent { count: second.min(CHUNKS_MAX), reserved, sum: third };
+                (first.min(i64::MAX as u64), chunks, 0, Census::default())
+            }
         };
         Self {
             mode: raw.mode.get(),
@@ -177,7 +234,6 @@ impl Inode {
             uid: raw.uid.get(),
             gid: raw.gid.get(),
             rdev,
-            reserved,
             size,
             chunks,
             entries,
@@ -185,7 +241,7 @@ impl Inode {
             mtime_ns: raw.mtime_ns.get(),
             ctime_ns: raw.ctime_ns.get(),
             btime_ns: raw.btime_ns.get(),
-            parent: raw.parent.get() & INO_MAX,
+            parent,
             reserves_past_end: raw.flags.get() & RESERVES_PAST_END != 0,
             attributes: raw.flags.get() >> ATTRIBUTES_SHIFT,
         }

@@ -8,7 +8,7 @@ use super::Fs;
 use super::types::*;
 use crate::error::{Error, Result};
 use crate::flash::read::Check;
-use crate::format::inode::Inode;
+use crate::format::inode::{Extent, Inode};
 use crate::format::key::{KeyKind, key};
 use crate::format::node::Body;
 use crate::format::page::Entry;
@@ -202,9 +202,11 @@ impl<N: Nand> Fs<N> {
         let fresh = past_end && !inode.reserves_past_end;
         let time_ns = Self::write_time(now_ns);
         if data.len() as u64 == chunk_bytes {
-            let grown = self.write_chunk(ino, chunk, data, time_ns, fresh)?;
+            let replaced = self.write_chunk(ino, chunk, data, time_ns, fresh)?;
             inode = self.inode(ino)?;
-            inode.chunks = inode.chunks.wrapping_add(grown);
+            if let Some(replaced) = replaced {
+                inode.chunks = inode.chunks.with(Extent::of(chunk)).without(replaced);
+            }
         } else {
             self.overlay_chunk(ino, chunk, skip, data, fresh)?;
         }

@@ -7,6 +7,7 @@ use nand::Nand;
 use super::Fs;
 use super::types::*;
 use crate::error::{Error, Result};
+use crate::format::inode::Extent;
 use crate::format::key::{KeyKind, key, offset_of};
 use crate::format::node::Body;
 use crate::format::place::{Place, RUN_MAX};
@@ -28,8 +29,7 @@ impl<N: Nand> Fs<N> {
         let replaced = self.index.set(&mut self.flash, key(ino, KeyKind::Data, from), change, seq, false)?;
         self.log.drop_range(ino, from, to);
         if replaced.any {
-            self.count_chunks(ino, 0, replaced.chunks)?;
-            self.count_unreserved(ino, replaced.reserved)?;
+            self.count_chunks(ino, Extent::default(), replaced.chunks)?;
             self.push(ino, Body::Cut { from, count: to - from })?;
         }
         Ok(())
@@ -127,8 +127,7 @@ impl<N: Nand> Fs<N> {
         }
         let chunk_bytes = self.chunk_bytes();
         let mut inode = self.inode(ino)?;
-        inode.chunks += added;
-        inode.reserved = inode.reserved.saturating_add(added as u32);
+        inode.chunks = inode.chunks.with(Extent::reserved(added));
         inode.reserves_past_end |= to > inode.size.div_ceil(chunk_bytes);
         self.derive_inode(ino, inode);
         self.push(ino, Body::Reserve { from, count: to - from })

@@ -13,6 +13,7 @@ use super::Fs;
 use crate::error::Result;
 use crate::flash::append::Draft;
 use crate::flash::head::HeadId;
+use crate::format::inode::Extent;
 use crate::format::key::{Key, KeyKind, key, kind_of};
 use crate::format::node::{self, Body, DATA_HEAD_BYTES, Node, Order};
 use crate::format::place::{NODE_UNIT, Place};
@@ -226,7 +227,14 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Writes a full chunk, to flash at once or (natively) behind a few others.
-    pub(crate) fn write_chunk(&mut self, ino: u64, chunk: u64, data: &[u8], now_ns: i64, fresh: bool) -> Result<u64> {
+    pub(crate) fn write_chunk(
+        &mut self,
+        ino: u64,
+        chunk: u64,
+        data: &[u8],
+        now_ns: i64,
+        fresh: bool,
+    ) -> Result<Option<Extent>> {
         if self.options.mode.writes_native() {
             let data_key = key(ino, KeyKind::Data, chunk);
             let fresh = fresh || self.index.get(&mut self.flash, data_key)?.is_none();
@@ -238,17 +246,16 @@ impl<N: Nand> Fs<N> {
                 self.store_dirty(HeadId::Native, ino, chunk, true)?;
             }
             self.log.put_dirty(ino, chunk, data.to_vec(), fresh);
-            return Ok(0);
+            return Ok(None);
         }
         self.log.drop_dirty(ino, chunk);
         let reserved = !fresh && self.is_reserved(ino, chunk)?;
         let pack = self.options.compression == Compression::Lz4 && !reserved;
         if pack && self.store_packed(ino, chunk, data, now_ns, fresh)? {
-            return Ok(0);
+            return Ok(None);
         }
         let piece = Piece { ino, chunk, bytes: data, time_ns: now_ns, fresh, may_end: true };
-        let replaced = self.store_bare(HeadId::Slc, piece, data)?;
-        Ok(1u64.wrapping_sub(replaced))
+        self.store_bare(HeadId::Slc, piece, data).map(Some)
     }
 
     /// Writes every chunk in memory of an inode: its attributes are about to be set apart from its data.
@@ -294,7 +301,7 @@ impl<N: Nand> Fs<N> {
             padded.resize(slot_bytes, 0);
             self.store_bare(head, piece, &padded)?
         };
-        self.count_chunks(ino, 1, replaced)
+        self.count_chunks(ino, Extent::of(chunk), replaced)
     }
 
     /// Writes a chunk as a compressed node. `false`: it does not get smaller.
@@ -313,12 +320,16 @@ impl<N: Nand> Fs<N> {
         let data_key = key(ino, KeyKind::Data, chunk);
         let was = if fresh { None } else { self.index.get(&mut self.flash, data_key)? };
         self.push_node(ino, body, fresh)?;
-        self.count_unreserved(ino, u64::from(matches!(was, Some(Place::Reserved { .. }))))?;
-        self.count_chunks(ino, 1, u64::from(was.is_some()))
+        let replaced = match was {
+            None => Extent::default(),
+            Some(Place::Reserved { .. }) => Extent::reserved(1),
+            Some(_) => Extent::of(chunk),
+        };
+        self.count_chunks(ino, Extent::of(chunk), replaced)
     }
 
-    /// Appends a chunk as a slot of its own, `padded` to a slot's length; how many mapped chunks it replaced.
-    fn store_bare(&mut self, head: HeadId, piece: Piece<'_>, padded: &[u8]) -> Result<u64> {
+    /// Appends a chunk as a slot of its own, `padded` to a slot's length; what it replaced.
+    fn store_bare(&mut self, head: HeadId, piece: Piece<'_>, padded: &[u8]) -> Result<Extent> {
         let Piece { ino, chunk, bytes, time_ns, fresh, may_end } = piece;
         let end = may_end && self.log.is_empty();
         let (len, stamp) = (bytes.len() as u32, ticks(time_ns));
@@ -331,7 +342,6 @@ impl<N: Nand> Fs<N> {
         let (data_key, seq) = (key(ino, KeyKind::Data, chunk), self.flash.next_seq - 1);
         let change = Change::Put(Place::Run { slot, count: 1 });
         let replaced = self.index.set(&mut self.flash, data_key, change, seq, fresh)?;
-        self.count_unreserved(ino, replaced.reserved)?;
         if !self.flash.moved.is_empty() {
             self.follow_moved()?;
         }

@@ -29,7 +29,7 @@ use self::scrub::Scrub;
 use self::types::*;
 use crate::error::{Error, Result};
 use crate::flash::Flash;
-use crate::format::inode::Inode;
+use crate::format::inode::{Extent, Inode};
 use crate::format::key::{KeyKind, key, whole_inode};
 use crate::format::node::{self, Body};
 use crate::format::place::{Place, Slot};
@@ -196,7 +196,7 @@ impl<N: Nand> Fs<N> {
     pub(crate) fn put_inode(&mut self, ino: Ino, mut inode: Inode) -> Result<()> {
         self.store_inode(ino)?;
         if let Some(Cached { inode: held, .. }) = self.inodes.get(ino) {
-            (inode.chunks, inode.reserved, inode.entries) = (held.chunks, held.reserved, held.entries);
+            (inode.chunks, inode.entries) = (held.chunks, held.entries);
         }
         self.inodes.update(ino, inode);
         let inode_key = key(ino, KeyKind::Inode, 0);
@@ -214,21 +214,11 @@ impl<N: Nand> Fs<N> {
         Ok(())
     }
 
-    /// Adjusts an inode's count of mapped chunks, in memory.
-    pub(crate) fn count_chunks(&mut self, ino: Ino, added: u64, removed: u64) -> Result<()> {
+    /// Counts chunks that an inode got, and those it has no more, in memory.
+    pub(crate) fn count_chunks(&mut self, ino: Ino, added: Extent, removed: Extent) -> Result<()> {
         let mut inode = self.inode(ino)?;
-        inode.chunks = (inode.chunks + added).saturating_sub(removed);
+        inode.chunks = inode.chunks.with(added).without(removed);
         self.derive_inode(ino, inode);
-        Ok(())
-    }
-
-    /// Takes from an inode's count of reserved chunks, in memory.
-    pub(crate) fn count_unreserved(&mut self, ino: Ino, count: u64) -> Result<()> {
-        if count > 0 {
-            let mut inode = self.inode(ino)?;
-            inode.reserved = inode.reserved.saturating_sub(count as u32);
-            self.derive_inode(ino, inode);
-        }
         Ok(())
     }
 
@@ -247,7 +237,7 @@ impl<N: Nand> Fs<N> {
             gid: inode.gid,
             rdev: inode.rdev,
             size: inode.size,
-            blocks: (inode.chunks + self.log.fresh_chunks(ino)) * (self.chunk_bytes() / 512),
+            blocks: (inode.chunks.count + self.log.fresh_chunks(ino)) * (self.chunk_bytes() / 512),
             atime_ns: inode.atime_ns,
             mtime_ns: inode.mtime_ns,
             ctime_ns: inode.ctime_ns,

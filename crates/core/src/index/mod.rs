@@ -13,7 +13,8 @@ use self::delta::{Change, Delta};
 use self::tree::{Tree, clip};
 use crate::error::Result;
 use crate::flash::Flash;
-use crate::format::key::{Key, KeyKind, kind_of};
+use crate::format::inode::Extent;
+use crate::format::key::{Key, KeyKind, kind_of, offset_of};
 use crate::format::page::Entry;
 use crate::format::place::Place;
 
@@ -33,10 +34,7 @@ pub struct Index {
 /// What a change replaced.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Replaced {
-    /// Chunks of file data, or reserved for it.
-    pub chunks: u64,
-    /// The reserved ones among them.
-    pub reserved: u64,
+    pub chunks: Extent,
     /// Whether anything was there.
     pub any: bool,
 }
@@ -133,12 +131,13 @@ impl Index {
     }
 
     fn count_gone<N: Nand>(&mut self, flash: &mut Flash<N>, entry: Entry, seq: u64, replaced: &mut Replaced) {
-        if kind_of(entry.key) == KeyKind::Data as u8 {
-            replaced.chunks += entry.place.span();
-        }
         if let Place::Reserved { count } = entry.place {
             self.reserved_chunks = self.reserved_chunks.saturating_sub(u64::from(count));
-            replaced.reserved += u64::from(count);
+            replaced.chunks = replaced.chunks.with(Extent::reserved(count.into()));
+        } else if kind_of(entry.key) == KeyKind::Data as u8 {
+            let first = offset_of(entry.key);
+            let chunks = (first..first + entry.place.span()).map(Extent::of);
+            replaced.chunks = chunks.fold(replaced.chunks, Extent::with);
         }
         flash.release(entry.place, seq);
     }

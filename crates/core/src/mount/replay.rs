@@ -13,7 +13,7 @@ use super::actions::{self, Action, Basis};
 use super::scan::{Scan, Visited};
 use crate::error::{Error, Result};
 use crate::flash::head::HeadId;
-use crate::format::inode::Census;
+use crate::format::inode::{Census, Extent};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::node::{self, Body, Order};
 use crate::format::place::{Place, Slot};
@@ -29,7 +29,9 @@ use crate::index::delta::Change;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unseen {
     /// Chunks that were counted as new.
-    pub chunks: u64,
+    pub chunks: Vec<u64>,
+    /// One past the last chunk there may have been before.
+    pub end_chunk: u64,
     /// The offsets of entries that were counted as new.
     pub came: Vec<u64>,
     /// The offsets of entries that were not counted as gone.
@@ -41,8 +43,8 @@ pub(crate) struct Unseen {
 pub(crate) struct Derived {
     size: u64,
     time_ns: Option<i64>,
-    chunks: i64,
-    reserved: i64,
+    added: Extent,
+    removed: Extent,
     entries: Census,
     pub unseen: Unseen,
 }
@@ -185,14 +187,12 @@ impl<N: Nand> Fs<N> {
             Body::Cut { from, count } => {
                 let gone = cut(self, key(ino, KeyKind::Data, from), u128::from(count))?;
                 let found = derived.entry(ino).or_default();
-                found.chunks -= gone.chunks as i64;
-                found.reserved -= gone.reserved as i64;
+                found.removed = found.removed.with(gone.chunks);
             }
             Body::Reserve { from, count } => {
-                let added = or_unseen(self.reserve_holes(ino, from, from + count, seq))? as i64;
+                let added = or_unseen(self.reserve_holes(ino, from, from + count, seq))?;
                 let found = derived.entry(ino).or_default();
-                found.chunks += added;
-                found.reserved += added;
+                found.added = found.added.with(Extent::reserved(added));
             }
             Body::Xattr { .. } => {}
             Body::XattrGone { offset } => {
@@ -235,9 +235,9 @@ impl<N: Nand> Fs<N> {
         let found = derived.entry(ino).or_default();
         found.size = found.size.max(chunk.saturating_mul(self.chunk_bytes()).saturating_add(u64::from(len)));
         found.time_ns = Some(time_ns);
-        found.chunks += 1 - replaced.chunks as i64;
-        found.reserved -= replaced.reserved as i64;
-        found.unseen.chunks += u64::from(replaced.chunks == 0);
+        found.added = found.added.with(Extent::of(chunk));
+        found.removed = found.removed.with(replaced.chunks);
+        found.unseen.chunks.extend((replaced.chunks.count == 0).then_some(chunk));
     }
 
     pub(crate) fn apply_derived(&mut self, ino: Ino, derived: Derived) -> Result<()> {
@@ -247,8 +247,7 @@ impl<N: Nand> Fs<N> {
             Err(error) => return Err(error),
         };
         inode.size = inode.size.max(derived.size).min(i64::MAX as u64);
-        inode.chunks = inode.chunks.saturating_add_signed(derived.chunks);
-        inode.reserved = (i64::from(inode.reserved) + derived.reserved).clamp(0, u32::MAX.into()) as u32;
+        inode.chunks = inode.chunks.with(derived.added).without(derived.removed);
         inode.entries = inode.entries.with(derived.entries);
         if let Some(time_ns) = derived.time_ns {
             (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);

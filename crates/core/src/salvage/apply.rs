@@ -72,8 +72,11 @@ impl<N: Nand> Fs<N> {
         while let Some((_, key)) = lost.pop() {
             self.cut_lost(key)?;
         }
-        let unseen = derived.iter().map(|(&ino, derived)| (ino, derived.unseen.clone())).collect();
-        for (ino, derived) in derived {
+        let mut unseen = BTreeMap::new();
+        for (ino, mut derived) in derived {
+            let size = self.inode(ino).map_or(0, |inode| inode.size);
+            let end_chunk = size.div_ceil(self.chunk_bytes());
+            unseen.insert(ino, Unseen { end_chunk, ..core::mem::take(&mut derived.unseen) });
             passed_over(self.apply_derived(ino, derived))?;
         }
         self.flash.blocks.recount();

@@ -45,7 +45,7 @@ pub struct Cuts {
     /// Originals that did not count when the volume was recovered.
     pub dropped: BTreeSet<u64>,
     /// Slots that cannot be read for another reason than a cut.
-    pub damaged: u64,
+    pub damaged: Vec<Slot>,
     /// The number to go on with, so that whoever looks again finds the same cuts and no others.
     pub next: u64,
 }
@@ -93,7 +93,8 @@ impl History {
             let mut after = lasts.range(hole.before..hole.before + SEQ_GAP);
             after.any(|&last| hole.endangered || hole.behind.is_none_or(|behind| behind > last))
         };
-        Cuts { dropped, damaged: self.holes.iter().filter(|hole| !by_cut(hole)).count() as u64, next: go_on }
+        let damaged = self.holes.iter().filter(|hole| !by_cut(hole)).map(|hole| hole.slot).collect();
+        Cuts { dropped, damaged, next: go_on }
     }
 
     /// A slot at the end of what a head wrote before the cut at `last` that cannot be read; one that a recovery rescued
@@ -152,9 +153,9 @@ mod tests {
         history.holes.push(Hole { slot: 5, before: 10, behind: None, endangered: false });
         assert_eq!(history.cuts().dropped, (8..=10).collect());
         history.anchored = Some(12);
-        assert!(history.cuts().dropped.is_empty() && history.cuts().damaged == 1);
+        assert!(history.cuts().dropped.is_empty() && history.cuts().damaged.len() == 1);
         history.anchored = Some(11);
-        assert!(history.cuts().dropped.is_empty() && history.cuts().damaged == 0, "a cut came after it");
+        assert!(history.cuts().dropped.is_empty() && history.cuts().damaged.len() == 0, "a cut came after it");
         history.anchored = Some(12);
         // A salvage that was cut had gone on from there.
         history.given.insert(12 + SEQ_GAP);
@@ -191,11 +192,11 @@ mod tests {
         let mut history = history(&[1..=8, 10..=12, 1036..=1040], &[7, 12, 1040]);
         history.holes.push(Hole { slot: 5, before: 8, behind: Some(10), endangered: true });
         let cuts = history.cuts();
-        assert_eq!((cuts.dropped, cuts.damaged), (BTreeSet::from([8, 9, 10, 11, 12]), 0));
+        assert_eq!((cuts.dropped, cuts.damaged.len()), (BTreeSet::from([8, 9, 10, 11, 12]), 0));
         // Where no torn program can have done that it is damage, and takes nothing else along.
         history.holes.iter_mut().for_each(|hole| hole.endangered = false);
         let cuts = history.cuts();
-        assert!(cuts.dropped.is_empty() && cuts.damaged == 1);
+        assert!(cuts.dropped.is_empty() && cuts.damaged.len() == 1);
     }
 
     #[test]
@@ -211,6 +212,6 @@ mod tests {
     fn a_slot_that_cannot_be_read_far_from_any_cut_is_damage() {
         let mut history = history(&[1..=2000], &[2000]);
         history.holes.push(Hole { slot: 5, before: 10, behind: Some(12), endangered: false });
-        assert_eq!(history.cuts().damaged, 1);
+        assert_eq!(history.cuts().damaged.len(), 1);
     }
 }

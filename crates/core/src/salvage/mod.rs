@@ -10,6 +10,7 @@ mod judge;
 mod remains;
 mod seed;
 mod settle;
+mod sums;
 mod survey;
 
 use alloc::collections::BTreeSet;

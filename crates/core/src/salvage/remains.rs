@@ -57,6 +57,8 @@ pub struct Remains {
     pub dropped: u64,
     /// The number to go on with.
     pub next_seq: u64,
+    /// Tags of slots whose bytes came without their checksum, where no summary tells what stood there.
+    doubtful: BTreeMap<Slot, Tag>,
     pub history: History,
 }
 
@@ -126,6 +128,7 @@ impl Remains {
             self.name_lost(flash, block, mode, &looked)?;
         } else {
             forget_unstable(flash, block, mode, &mut looked)?;
+            self.note_doubtful(flash, block, mode, &looked)?;
         }
         self.note_holes(flash.shape.slot(block, 0), &looked, flash.nand.layout(mode), shape.unit_slots);
         let mut erases = 0;
@@ -155,11 +158,42 @@ impl Remains {
         }
         let Some(summary) = flash.read_summary(block, mode, 0, Cause::Metadata)? else { return Ok(()) };
         for (raw, _) in summary.tags.iter().zip(looked).filter(|(_, looked)| **looked == Looked::Unreadable) {
-            if let Some(tag) = Tag::decode_unchecked(raw).filter(|tag| tag.kind == Kind::Data) {
-                let order = 2 * tag.seq + u64::from(!tag.copy);
-                let newest = self.lost.entry(key(tag.ino, KeyKind::Data, tag.chunk)).or_default();
-                *newest = order.max(*newest);
-            }
+            self.note_lost(Tag::decode_unchecked(raw));
+        }
+        Ok(())
+    }
+
+    fn note_lost(&mut self, tag: Option<Tag>) {
+        if let Some(tag) = tag.filter(|tag| tag.kind == Kind::Data) {
+            let order = 2 * tag.seq + u64::from(!tag.copy);
+            let newest = self.lost.entry(key(tag.ino, KeyKind::Data, tag.chunk)).or_default();
+            *newest = order.max(*newest);
+        }
+    }
+
+    /// Learns the same of a block without a summary from the tags in such slots, as far as the chip gives their bytes out.
+    fn note_doubtful<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: u32,
+        mode: CellMode,
+        looked: &[Looked],
+    ) -> Result<()> {
+        let erases = looked.iter().filter_map(|looked| match looked {
+            Looked::Holds(tag) => Some(tag.erases),
+            _ => None,
+        });
+        let erases: BTreeSet<u32> = erases.collect();
+        let mut data = vec![0; flash.shape.slot_bytes];
+        for index in (0..).zip(looked).filter(|(_, looked)| **looked == Looked::Unreadable).map(|(index, _)| index) {
+            let slot = flash.shape.slot(block, index);
+            let raw = match flash.read_raw(slot, mode, &mut data, Cause::Metadata) {
+                Ok(raw) => raw,
+                Err(Error::Corrupt { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let tag = Tag::decode_unchecked(&raw).filter(|tag| tag.seq < SEQ_END && erases.contains(&tag.erases));
+            self.doubtful.extend(tag.map(|tag| (slot, tag)));
         }
         Ok(())
     }
@@ -201,7 +235,12 @@ impl Remains {
         let cuts = self.history.cuts();
         let all = self.slots.len();
         self.slots.retain(|(tag, _)| tag.copy || tag.unlogged || !cuts.dropped.contains(&tag.seq));
-        (self.dropped, self.unreadable) = ((all - self.slots.len()) as u64, cuts.damaged);
+        (self.dropped, self.unreadable) = ((all - self.slots.len()) as u64, cuts.damaged.len() as u64);
+        // What a cut tore never counted, and a number that stands elsewhere was never that slot's.
+        for tag in cuts.damaged.iter().filter_map(|slot| self.doubtful.remove(slot)).collect::<Vec<_>>() {
+            let known = !tag.copy && self.history.given.contains(&tag.seq);
+            self.note_lost(Some(tag).filter(|_| !known));
+        }
         self.next_seq = cuts.next;
         // A recovery that was cut may have used numbers that were used again: the last one with a number counts.
         self.slots.sort_by_key(|(tag, _)| !tag.unlogged);

@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 
 use nand::Nand;
 
-use super::judge::{At, Doubt, Judgement, adding_up};
+use super::judge::{At, Doubt, Judgement};
+use super::sums::adding_up;
 use super::survey::{Known, Survey, Witness, is_dir_mode};
 use crate::error::{Error, Result};
 use crate::format::inode::{Census, Inode, with_attribute};
@@ -142,7 +143,7 @@ impl<N: Nand> Fs<N> {
                 inode.parent = if ino == ROOT_INO { ROOT_INO } else { parent };
             } else {
                 inode.nlink = names;
-                (inode.chunks, inode.reserved) = (known.chunks, known.reserved as u32);
+                inode.chunks = known.chunks;
             }
             if was != Some(inode) {
                 self.derive_inode(ino, inode);

@@ -8,8 +8,9 @@ use alloc::vec::Vec;
 
 use nand::Nand;
 
+use super::sums::adding_up;
 use crate::error::{Error, Result};
-use crate::format::inode::Inode;
+use crate::format::inode::{Census, Extent, Inode, chunk_mark};
 use crate::format::key::{KEY_END, Key, KeyKind, ino_of, key, kind_of, offset_of, whole_inode};
 use crate::format::node::Body;
 use crate::format::page::Entry;
@@ -44,10 +45,7 @@ pub struct Name {
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     pub inode: Option<Inode>,
-    /// Chunks that are mapped or reserved.
-    pub chunks: u64,
-    /// The reserved ones among them.
-    pub reserved: u64,
+    pub chunks: Extent,
     /// One past the last chunk.
     pub end_chunk: u64,
     /// Chunks that the index points to but cannot be read.
@@ -60,16 +58,45 @@ pub struct Known {
 }
 
 impl Known {
-    /// Chunks of a file that are not there, or that should not be.
+    /// Chunks of a file that are not there, or that should not be: at least so many.
     pub fn misfit(&self, witness: Witness) -> u64 {
         if witness == Witness::Index {
             return self.unreadable;
         }
         let Some(inode) = self.inode.filter(|inode| !inode.is_dir()) else { return 0 };
         // The record of reserved space may have been erased: then it is not reserved any more, and nothing is lost by that.
-        let (expected, there) = (inode.chunks.saturating_sub(inode.reserved.into()), self.chunks - self.reserved);
-        let least = expected.saturating_sub(self.unseen.chunks);
-        if there < least { least - there } else { there.saturating_sub(expected) }
+        let (expected, there) = (inode.chunks.written(), self.chunks.written());
+        if self.comes_to(expected, there) {
+            return 0;
+        }
+        let least = expected.count.saturating_sub(self.unseen.chunks.len() as u64);
+        let differ = least.saturating_sub(there.count).max(there.count.saturating_sub(expected.count));
+        differ.max(1)
+    }
+
+    /// Whether the chunks that are there are those that were counted. Of what came in the log since the inode was written,
+    /// some may have been there before: those before its end then, if it has no holes.
+    fn comes_to(&self, expected: Census, there: Census) -> bool {
+        if expected == there {
+            return true;
+        }
+        let was_there = |chunk: u64| chunk < self.unseen.end_chunk;
+        let surplus =
+            Census { count: expected.count.wrapping_sub(there.count), sum: expected.sum.wrapping_sub(there.sum) };
+        let mut presumed = Census::default();
+        let again = self.unseen.chunks.iter().filter(|&&chunk| was_there(chunk));
+        again.for_each(|&chunk| presumed.add(chunk_mark(chunk)));
+        let turn = |&chunk: &u64| match was_there(chunk) {
+            true => (chunk_mark(chunk).wrapping_neg(), u64::MAX),
+            false => (chunk_mark(chunk), 1),
+        };
+        let turns: Vec<(u64, u64)> = self.unseen.chunks.iter().map(turn).collect();
+        let parts: Vec<u64> = turns.iter().map(|&(mark, _)| mark).collect();
+        let fits = |turned: &[usize]| {
+            let changes = turned.iter().filter_map(|&at| turns.get(at)).map(|&(_, change)| change);
+            changes.fold(presumed.count, u64::wrapping_add) == surplus.count
+        };
+        adding_up(&parts, surplus.sum.wrapping_sub(presumed.sum), u64::MAX, &fits).is_some()
     }
 
     /// Whether it is there and was not about to be removed.
@@ -163,8 +190,11 @@ impl<N: Nand> Fs<N> {
             let known = survey.entry(ino).or_default();
             match looked {
                 Ok(()) => {
-                    known.chunks += 1;
-                    known.reserved += u64::from(matches!(entry.place, Place::Reserved { .. }));
+                    let found = match entry.place {
+                        Place::Reserved { .. } => Extent::reserved(1),
+                        _ => Extent::of(chunk + step),
+                    };
+                    known.chunks = known.chunks.with(found);
                     known.end_chunk = known.end_chunk.max(chunk + step + 1);
                 }
                 Err(Error::Corrupt { .. }) => {
@@ -181,4 +211,32 @@ impl<N: Nand> Fs<N> {
 /// Whether a mode is a directory's.
 pub fn is_dir_mode(mode: u32) -> bool {
     mode & kind::MASK == kind::DIR
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::types::kind;
+
+    fn known(counted: &[u64], there: &[u64], unseen: &[u64], end_chunk: u64) -> Known {
+        let extent = |chunks: &[u64]| chunks.iter().copied().map(Extent::of).fold(Extent::default(), Extent::with);
+        let inode = Inode { chunks: extent(counted), ..Inode::new(kind::FILE | 0o644, 0, 0, 0) };
+        let unseen = Unseen { chunks: unseen.to_vec(), end_chunk, ..Unseen::default() };
+        Known { inode: Some(inode), chunks: extent(there), unseen, ..Known::default() }
+    }
+
+    /// Only their number was compared: a chunk that was punched out made up for one that could not be read.
+    #[test]
+    fn other_chunks_than_were_counted_do_not_fit_though_there_are_as_many() {
+        assert_eq!(known(&[1, 3], &[1, 3], &[], 0).misfit(Witness::Log), 0);
+        assert_eq!(known(&[1, 3], &[1, 2], &[], 0).misfit(Witness::Log), 1);
+        assert_eq!(known(&[1, 3, 5], &[1], &[], 0).misfit(Witness::Log), 2);
+    }
+
+    #[test]
+    fn chunks_written_again_were_counted_twice_where_the_older_ones_are_gone() {
+        // 1 and 3 were there and came again; 7 is new.
+        let twice = |there| known(&[1, 3, 1, 3, 7], there, &[1, 3, 7], 4).misfit(Witness::Log);
+        assert_eq!((twice(&[1, 3, 7]), twice(&[1, 2, 7])), (0, 1));
+    }
 }
