@@ -155,7 +155,7 @@ mod tests {
         history.anchored = Some(12);
         assert!(history.cuts().dropped.is_empty() && history.cuts().damaged.len() == 1);
         history.anchored = Some(11);
-        assert!(history.cuts().dropped.is_empty() && history.cuts().damaged.len() == 0, "a cut came after it");
+        assert!(history.cuts().dropped.is_empty() && history.cuts().damaged.is_empty(), "a cut came after it");
         history.anchored = Some(12);
         // A salvage that was cut had gone on from there.
         history.given.insert(12 + SEQ_GAP);
