@@ -272,4 +272,5 @@ fn failing_blocks_and_bit_errors_lose_nothing_and_damage_never_reads_wrong() {
     println!("{RUNS} runs: {all:?}");
     assert!(all.failures > RUNS && all.corrected_bits > 1_000 * RUNS && all.refused_reads > RUNS / 2, "{all:?}");
     assert!(all.written_beside > RUNS / 2, "{all:?}");
+    assert!(all.tally.migrated > 50 * RUNS && all.tally.collected > 5 * RUNS, "{all:?}");
 }

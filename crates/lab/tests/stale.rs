@@ -2,7 +2,7 @@
 //! file does not come back to its place.
 
 use emulator::{Chip, Corruption};
-use flexfs_core::{Doubt, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, Salvaged, kind};
+use flexfs_core::{Doubt, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, Salvaged, SetAttr, kind};
 use lab::crash::Rig;
 use nand::{Cause, Nand};
 
@@ -67,4 +67,47 @@ fn an_older_chunk_does_not_replace_one_with_a_wrong_checksum_in_a_block_that_is_
     fs.read(file, 0, &mut data).unwrap();
     assert_eq!(data, [0; CHUNK]);
     assert!(fs.lookup(ROOT_INO, b"other").is_ok());
+}
+
+/// A file of three chunks of which the middle one was punched out; the record of that has been erased.
+fn punched(rig: &Rig) -> Chip {
+    let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
+    let (file, cold, hot) = (make(&mut fs, b"file"), make(&mut fs, b"cold"), make(&mut fs, b"hot"));
+    for chunk in 0..3 {
+        write(&mut fs, file, chunk, 1 + chunk as u8);
+        write(&mut fs, cold, chunk, 9);
+    }
+    (3..20).for_each(|chunk| write(&mut fs, cold, chunk, 9));
+    write(&mut fs, hot, 0, 8);
+    // The record stands among what is written over, and of the inode beside it there is a newer one.
+    (0..40).for_each(|_| write(&mut fs, hot, 0, 8));
+    fs.punch(file, CHUNK as u64, CHUNK as u64, 1).unwrap();
+    fs.sync(1).unwrap();
+    (0..40).for_each(|_| write(&mut fs, hot, 0, 8));
+    fs.setattr(file, SetAttr { mode: Some(0o600), ..SetAttr::default() }, 1).unwrap();
+    (0..600).for_each(|_| write(&mut fs, hot, 0, 8));
+    without_index(fs, rig)
+}
+
+/// A salvage counted a file's chunks only: where one that had been punched out was there again and another could not be
+/// read, the file came back to its place with the bytes that were punched out, and with zeros for those that were lost.
+#[test]
+fn a_chunk_that_was_punched_out_does_not_make_up_for_one_that_cannot_be_read() {
+    let rig = rig();
+    let gone = [(b"lost+found/file".to_vec(), Doubt::Incomplete { chunks: 1 })];
+    let chip = punched(&rig);
+    let (mut fs, salvaged) = salvage(chip.clone(), &rig);
+    assert_eq!(salvaged.moved, gone, "the record of the hole is still there");
+    let lost_found = fs.lookup(ROOT_INO, b"lost+found").unwrap().ino;
+    let file = fs.lookup(lost_found, b"file").unwrap().ino;
+    let mut data = [0; CHUNK];
+    fs.read(file, CHUNK as u64, &mut data).unwrap();
+    assert_eq!(data, [2; CHUNK], "what was punched out is not there");
+    for corruption in [Corruption::Uncorrectable, Corruption::FlipBits(9)] {
+        let mut chip = chip.clone();
+        damage(&mut chip, 3, corruption);
+        let (mut fs, salvaged) = salvage(chip, &rig);
+        assert_eq!(salvaged.moved, gone);
+        assert!(fs.lookup(ROOT_INO, b"file").is_err() && fs.lookup(ROOT_INO, b"cold").is_ok());
+    }
 }

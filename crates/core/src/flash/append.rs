@@ -440,8 +440,11 @@ impl<N: Nand> Flash<N> {
         } else {
             Err(Error::NoSpace)
         };
-        if let Some(mut found) = self.blocks.get_mut(block).filter(|_| outcome.is_err()) {
-            found.open = false;
+        if outcome.is_err() {
+            self.anchors.names.retain(|&(_, named, _)| named != block);
+            if let Some(mut found) = self.blocks.get_mut(block) {
+                found.open = false;
+            }
         }
         outcome
     }

@@ -68,18 +68,18 @@ impl<N: Nand> Fs<N> {
             return Ok(false);
         }
         self.leave_fading_heads()?;
+        // What has to wait for space holds nothing else up.
+        let space = self.flash.free_blocks() > self.recovery_floor();
         let due = self.flash.blocks.iter().find(|(_, block)| {
             let log = block.entry.used_as == Use::Log && block.entry.live_bytes > 0 && !block.stuck && !block.open;
-            log && (block.fading || block.entry.failing) || block.fading && Self::is_renewed_by_checkpoint(block)
+            log && space && (block.fading || block.entry.failing)
+                || block.fading && Self::is_renewed_by_checkpoint(block)
         });
         let Some((number, used_as)) = due.map(|(number, block)| (number, block.entry.used_as)) else {
             return Ok(false);
         };
         match used_as {
             Use::Log => {
-                if self.flash.free_blocks() <= self.recovery_floor() {
-                    return Ok(false);
-                }
                 self.flash.own_anchor()?;
                 self.start_collecting(number, true);
             }

@@ -85,6 +85,11 @@ impl Run {
         run.finish()
     }
 
+    /// The volume and its model.
+    pub fn twin_mut(&mut self) -> Option<&mut Twin<Chip>> {
+        self.twin.as_mut()
+    }
+
     /// The chip under the volume, to arm faults on.
     pub fn chip_mut(&mut self) -> Option<&mut Chip> {
         self.twin.as_mut().map(|twin| twin.fs.chip_mut())

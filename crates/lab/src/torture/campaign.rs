@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::base::Base;
 use super::case::{Case, Script};
 use super::cut::Cuts;
 use super::findings::{Findings, Violation};
 use super::panic::caught;
 use super::parallel::parallel;
-use super::setup::Base;
 use super::shrink::shrink;
 use crate::ops::Op;
 

@@ -3,12 +3,13 @@
 //! Invariant: each program and erase that the script does while it is cut leaves at least one torn chip, and each of
 //! those is judged.
 
+use super::base::Base;
 use super::cut::{Cut, Cuts};
 use super::findings::{Findings, Violation};
 use super::judge::{Depth, Suspect, judge};
 use super::mkfs;
 use super::panic::caught;
-use super::setup::{Base, Ground, Setup};
+use super::setup::{Ground, Setup};
 use crate::content::mix;
 use crate::crash::{Emulated, History, Outcome, Record, Tap, Twin};
 use crate::ops::{Call, Op, Step, Supply, Words};
@@ -176,7 +177,7 @@ impl Drive<'_> {
         };
         twin.fs.chip_mut().record(record);
         let before = twin.history.clone();
-        let checkpoints = checkpoints(&mut twin)?;
+        let (checkpoints, tables) = (checkpoints(&mut twin)?, tables(&twin));
         let (mut twin, allowed) = self.step(twin, (index, step), before)?;
         let tap = twin.fs.chip_mut();
         tap.record(Record::Nothing);
@@ -185,6 +186,7 @@ impl Drive<'_> {
             return Ok(twin);
         }
         self.findings.checkpoints += self::checkpoints(&mut twin)?.saturating_sub(checkpoints);
+        self.findings.tables += u64::from(self::tables(&twin) != tables);
         let mut points: Vec<u64> = torn.iter().map(|torn| torn.operation).collect();
         points.dedup();
         if points.len() as u64 != done {
@@ -253,6 +255,11 @@ impl Drive<'_> {
 /// Checkpoints of a volume so far.
 fn checkpoints(twin: &mut Twin<Tap>) -> Result<u64, String> {
     twin.fs.info().map(|info| info.checkpoints).map_err(|error| format!("info: {error}"))
+}
+
+/// Where the pages of its block table stand.
+fn tables(twin: &Twin<Tap>) -> Vec<u64> {
+    twin.fs.anchor().map(|anchor| anchor.tables).unwrap_or_default()
 }
 
 /// Makes an operation of the chip fail.

@@ -54,8 +54,9 @@ pub struct Findings {
     pub collected: u64,
     pub levelled: u64,
     pub failures: u64,
-    /// Checkpoints written in what was cut.
+    /// Checkpoints written in what was cut, and steps in which pages of the block table were.
     pub checkpoints: u64,
+    pub tables: u64,
     /// Operations that the volume and the model refused, and those for which there was no space.
     pub refused: usize,
     pub no_space: usize,
@@ -93,6 +94,7 @@ impl Findings {
         self.failures += other.failures;
         self.paired_cuts += other.paired_cuts;
         self.checkpoints += other.checkpoints;
+        self.tables += other.tables;
         self.refused += other.refused;
         self.no_space += other.no_space;
     }

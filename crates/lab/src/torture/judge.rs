@@ -6,10 +6,10 @@
 use emulator::TornKind;
 use flexfs_core::{NewNode, ROOT_INO, kind};
 
+use super::base::Base;
 use super::cut::{Cut, Cuts, draw};
 use super::findings::{Findings, Violation};
 use super::panic::caught;
-use super::setup::Base;
 use crate::content::{Fill, Texture, mix};
 use crate::crash::{History, Outcome, Reading, Record, Tap, Torn, Twin};
 use crate::model::Body;

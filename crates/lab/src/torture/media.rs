@@ -9,28 +9,40 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use emulator::{BitErrors, FaultConfig};
 
+use super::base::{DAY_NS, fill};
 use super::campaign::{Progress, SHRUNK_MAX, in_ranges};
 use super::damage::damage;
 use super::panic::caught;
 use super::parallel::parallel;
-use super::setup::{DAY_NS, Setup};
+use super::setup::Setup;
 use super::shrink::fewer;
 use crate::content::mix;
 use crate::crash::{Run, Tally};
 use crate::ops::Supply;
 
 /// Steps of a run.
-pub const MEDIA_STEPS: usize = 120;
+pub const MEDIA_STEPS: usize = 240;
 /// Programs and erases that fail in a run, each, at most.
 const FAILURES: u64 = 2;
-/// How full volumes get, in percent, and unmounts and power cuts per 1,000 steps, each.
-const CROWDED_PERCENT: u64 = 60;
+/// Of what can be corrected in a codeword, what is wrong in one of a fresh page on average, at most, in percent: on a young
+/// chip, and on one where blocks are given up because of it. How full the former is when a run begins, at most, and how
+/// full volumes get on either: where blocks are given up, space for moving things runs short.
+const YOUNG: Age = Age { wrong_percent: 20, filled_percent: 75, crowded_percent: 85 };
+const OLD: Age = Age { wrong_percent: 99, filled_percent: 0, crowded_percent: 60 };
+/// Unmounts and power cuts per 1,000 steps, each.
 const DISRUPTIONS: usize = 20;
 /// Bits of a codeword.
 const CODEWORD_BITS: f64 = 8.0 * 1024.0;
 /// How often much time passes at once in a run, and how much, in days.
 const PAUSES: u64 = 3;
 const PAUSE_DAYS: u64 = 120;
+
+/// What bit errors leave of a chip.
+struct Age {
+    wrong_percent: u64,
+    filled_percent: u64,
+    crowded_percent: u64,
+}
 
 /// What came of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,15 +138,18 @@ fn run_of(seed: u64, keep: &[usize]) -> Result<MediaRun, String> {
 
 fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> {
     let mut rig = setup.rig()?;
-    // Of what can be corrected in a codeword, what is wrong in one of a fresh page on average.
-    let share = (mix(seed ^ 1) % 100) as f64 / 100.0;
+    let age = if mix(seed ^ 3).is_multiple_of(2) { YOUNG } else { OLD };
+    let share = (mix(seed ^ 1) % (age.wrong_percent + 1)) as f64 / 100.0;
     let rate = share * f64::from(rig.profile.ecc.correctable_bits) / CODEWORD_BITS;
     (rig.profile.errors.slc.fresh, rig.profile.errors.native.fresh) = (rate, rate);
     rig.faults = FaultConfig { bit_errors: BitErrors::Correctable, ..FaultConfig::power_cuts(seed) };
     let options = rig.options.clone();
     let mut chip = rig.chip(seed)?;
     chip.scatter_bad_blocks(0.02).map_err(|error| error.to_string())?;
-    let mut run = Run::on(rig, chip, seed, CROWDED_PERCENT, DISRUPTIONS)?;
+    let mut run = Run::on(rig, chip, seed, age.crowded_percent, DISRUPTIONS)?;
+    if let Some(twin) = run.twin_mut() {
+        fill(twin, mix(seed ^ 2) % (age.filled_percent + 1))?;
+    }
     let mut supply = Supply::new(seed);
     let due: Vec<(usize, bool)> =
         (0..2 * FAILURES).map(|n| (supply.below(MEDIA_STEPS as u64) as usize, n % 2 == 0)).collect();
@@ -175,7 +190,7 @@ mod tests {
     fn a_violation_is_replayed_with_the_steps_it_takes() {
         let command = |keep| MediaViolation { seed: 7, keep, error: String::new() }.command();
         assert_eq!(command((0..MEDIA_STEPS).collect()), "flexfs torture --media 1 --seed 7");
-        assert_eq!(command((1..=MEDIA_STEPS).collect()), "flexfs torture --media 1 --seed 7 --keep 1-120");
+        assert_eq!(command((1..=MEDIA_STEPS).collect()), "flexfs torture --media 1 --seed 7 --keep 1-240");
         assert_eq!(command(vec![3, 5]), "flexfs torture --media 1 --seed 7 --keep 3,5");
         assert_eq!(command(Vec::new()), "flexfs torture --media 1 --seed 7 --keep ''");
     }

@@ -5,11 +5,11 @@
 
 use flexfs_core::{Error, Fs, MountOptions};
 
+use super::base::Base;
 use super::cut::{Cut, Cuts, draw};
 use super::findings::{Findings, Violation};
 use super::judge::{Depth, prove_writable, spread};
 use super::panic::caught;
-use super::setup::Base;
 use crate::crash::{Emulated, History, Reading, Record, Rig, Tap, Twin};
 use crate::ops::{glimpse, observe};
 use emulator::Chip;

@@ -4,6 +4,7 @@
 //! in every way the chip knows, and the recoveries from it are cut again. Invariant: a case, and a list of cuts in it,
 //! say everything there is to say: they give the same outcome wherever and whenever they are run.
 
+mod base;
 mod campaign;
 mod case;
 mod cut;
@@ -18,6 +19,7 @@ mod sequences;
 mod setup;
 mod shrink;
 
+pub use base::Base;
 pub use campaign::{Campaign, Progress, Report};
 pub use case::{Case, Script};
 pub use cut::{Cut, Cuts};
@@ -25,5 +27,5 @@ pub use findings::{Findings, Violation};
 pub use judge::Depth;
 pub use media::{MEDIA_STEPS, MediaReport, MediaRun, MediaViolation, media_run, media_runs};
 pub use sequences::{cases, formats, mixes, processes, sequences};
-pub use setup::{Base, Ground, Setup};
+pub use setup::{Ground, Setup};
 pub use shrink::shrink;

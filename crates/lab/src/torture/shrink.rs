@@ -2,10 +2,10 @@
 //!
 //! Invariant: what is returned was run and fails as it says.
 
+use super::base::Base;
 use super::case::{Case, Script};
 use super::cut::Cuts;
 use super::findings::{Findings, Violation};
-use super::setup::Base;
 use crate::ops::Op;
 
 /// Runs after which it is small enough.
