@@ -226,26 +226,37 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// Counts a place as no longer needed, because of the record with sequence number `seq`.
+    /// Counts a place of the log as no longer needed, because of the record with sequence number `seq`.
     pub fn release(&mut self, place: Place, seq: u64) {
-        if let Some(mut block) = self.drop_live(place) {
+        if let Some(mut block) = self.drop_record(place) {
             block.kill_seq = block.kill_seq.max(seq);
         }
     }
 
-    /// Counts a place as no longer needed, because a copy of it stands elsewhere.
+    /// Counts a place of the log as no longer needed, because a copy of it stands elsewhere.
     pub fn release_copied(&mut self, place: Place) {
         let copies = self.copies;
-        if let Some(mut block) = self.drop_live(place) {
+        if let Some(mut block) = self.drop_record(place) {
             block.copy_no = copies;
         }
     }
 
-    fn drop_live(&mut self, place: Place) -> Option<blocks::Edit<'_>> {
-        let bytes = i64::from(self.bytes_of(place));
+    /// Counts a page of the index or of the block table as no longer needed.
+    pub fn release_page(&mut self, slot: Slot) {
+        self.drop_live(slot, self.shape.slot_bytes as u32);
+    }
+
+    /// Replay may release what stood in a block that has since become one of the index: it had been released when the
+    /// block was taken, and the table lists such a block with its pages alone.
+    fn drop_record(&mut self, place: Place) -> Option<blocks::Edit<'_>> {
         let (Place::Run { slot, .. } | Place::Node { slot, .. }) = place else { return None };
+        let used_as = self.blocks.get(self.shape.block_of(slot)).entry.used_as;
+        if used_as == Use::Meta { None } else { self.drop_live(slot, self.bytes_of(place)) }
+    }
+
+    fn drop_live(&mut self, slot: Slot, bytes: u32) -> Option<blocks::Edit<'_>> {
         let block = self.shape.block_of(slot);
-        self.blocks.add_live(block, -bytes);
+        self.blocks.add_live(block, -i64::from(bytes));
         let (holding, era) = (self.holding, self.era);
         let mut found = self.blocks.get_mut(block)?;
         if holding {

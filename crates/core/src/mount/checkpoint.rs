@@ -139,9 +139,6 @@ impl<N: Nand> Fs<N> {
             .map(|((number, block), &then)| {
                 let now = block.entry;
                 let mut entry = match (now.used_as, then.used_as) {
-                    (Use::Meta, Use::Log) => {
-                        BlockEntry { live_bytes: then.live_bytes + now.live_bytes, erased: false, ..now }
-                    }
                     (Use::Meta | Use::Anchor | Use::Bad, _) => now,
                     (_, Use::Meta | Use::Anchor) => BlockEntry { erased: now.erased, ..BlockEntry::default() },
                     _ => BlockEntry { erased: then.erased && now.erased, failing: now.failing, ..then },
@@ -236,7 +233,7 @@ impl<N: Nand> Fs<N> {
         self.flash.durable_era = job.era;
         self.index_reserve = 0;
         for &slot in job.merge.dead.iter().chain(&job.dead_tables) {
-            self.flash.release(Place::Run { slot, count: 1 }, 0);
+            self.flash.release_page(slot);
         }
         self.tables = core::mem::take(&mut job.tables);
         self.index.tree = tree;
@@ -262,7 +259,7 @@ impl<N: Nand> Fs<N> {
 
     /// An index or table page stands elsewhere now.
     pub(crate) fn follow_meta(&mut self, from: Slot, to: Slot) {
-        self.flash.release(Place::Run { slot: from, count: 1 }, 0);
+        self.flash.release_page(from);
         self.flash.retain(Place::Run { slot: to, count: 1 });
         let Some(job) = self.checkpoint.as_mut() else { return };
         job.merge.follow(from, to);
