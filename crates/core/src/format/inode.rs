@@ -182,6 +182,11 @@ impl Inode {
         self.mode & TYPE_MASK == DIRECTORY
     }
 
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.mode & TYPE_MASK == FILE
+    }
+
     /// Appends its body.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.raw().as_bytes());

@@ -200,7 +200,9 @@ impl<N: Nand> Fs<N> {
         let mut inode = self.inode(ino)?;
         let past_end = chunk * chunk_bytes >= inode.size.next_multiple_of(chunk_bytes);
         let fresh = past_end && !inode.reserves_past_end;
-        let time_ns = Self::write_time(now_ns);
+        let set_ns = inode.mtime_ns;
+        self.touch(&mut inode, now_ns);
+        let (time_ns, changed_ns) = (inode.mtime_ns, inode.ctime_ns);
         if data.len() as u64 == chunk_bytes {
             let replaced = self.write_chunk(ino, chunk, data, time_ns, fresh)?;
             inode = self.inode(ino)?;
@@ -211,9 +213,10 @@ impl<N: Nand> Fs<N> {
             self.overlay_chunk(ino, chunk, skip, data, fresh)?;
         }
         inode.size = inode.size.max(chunk * chunk_bytes + (skip + data.len()) as u64);
-        (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
+        (inode.mtime_ns, inode.ctime_ns) = (time_ns, changed_ns);
         self.derive_inode(ino, inode);
-        Ok(())
+        // From tags of a later tick a replay would not learn that a time to come, set by hand, was given up.
+        if time_ns < set_ns { self.put_inode(ino, inode) } else { Ok(()) }
     }
 
     /// Lays bytes over a chunk in memory.

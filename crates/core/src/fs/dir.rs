@@ -90,6 +90,7 @@ impl<N: Nand> Fs<N> {
     pub fn link(&mut self, ino: Ino, parent: Ino, name: &[u8], now_ns: i64) -> Result<Attr> {
         Self::check_name(name)?;
         self.begin_change()?;
+        let now_ns = self.stamp_ns(now_ns);
         let mut inode = self.inode(ino)?;
         if inode.is_dir() {
             return Err(Error::NotPermitted("directories have one name"));
@@ -115,6 +116,7 @@ impl<N: Nand> Fs<N> {
     pub fn unlink(&mut self, parent: Ino, name: &[u8], now_ns: i64) -> Result<()> {
         Self::check_name(name)?;
         self.begin_removal()?;
+        let now_ns = self.stamp_ns(now_ns);
         self.dir(parent)?;
         let (offset, child) = self.find_entry(parent, name)?.ok_or(Error::NotFound)?;
         if self.inode(child)?.is_dir() {
@@ -133,6 +135,7 @@ impl<N: Nand> Fs<N> {
             _ => Self::check_name(name)?,
         }
         self.begin_removal()?;
+        let now_ns = self.stamp_ns(now_ns);
         self.dir(parent)?;
         let (offset, child) = self.find_entry(parent, name)?.ok_or(Error::NotFound)?;
         self.dir(child)?;
@@ -191,6 +194,7 @@ impl<N: Nand> Fs<N> {
         Self::check_name(name)?;
         Self::check_name(new_name)?;
         self.begin_change()?;
+        let now_ns = self.stamp_ns(now_ns);
         self.dir(parent)?;
         let new_dir = self.dir(new_parent)?;
         let (offset, child) = self.find_entry(parent, name)?.ok_or(Error::NotFound)?;

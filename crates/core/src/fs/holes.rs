@@ -99,7 +99,7 @@ impl<N: Nand> Fs<N> {
     fn end_allocation(&mut self, ino: Ino, size: Option<u64>, now_ns: i64) -> Result<()> {
         let mut inode = self.inode(ino)?;
         inode.size = inode.size.max(size.unwrap_or(0));
-        (inode.mtime_ns, inode.ctime_ns) = (now_ns, now_ns);
+        self.touch(&mut inode, now_ns);
         self.put_inode(ino, inode)?;
         self.end_change(now_ns)
     }
@@ -154,7 +154,7 @@ impl<N: Nand> Fs<N> {
     }
 
     /// What reserving a chunk takes: its bytes, and what its place in the index may take.
-    fn reserved_bytes_each(&self) -> u64 {
+    pub(super) fn reserved_bytes_each(&self) -> u64 {
         self.chunk_bytes() + INDEX_BYTES
     }
 

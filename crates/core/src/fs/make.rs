@@ -82,6 +82,7 @@ impl<N: Nand> Fs<N> {
     ) -> Result<Ino> {
         Self::check_name(name)?;
         self.begin_change()?;
+        let now_ns = self.stamp_ns(now_ns);
         let dir = self.dir(parent)?;
         let Spot::Free(offset) = self.find_name(parent, KeyKind::Entry, name)? else { return Err(Error::Exists) };
         if dir.nlink == 0 {

@@ -249,6 +249,8 @@ impl<N: Nand> Fs<N> {
     pub fn setattr(&mut self, ino: Ino, changes: SetAttr, now_ns: i64) -> Result<Attr> {
         self.begin_removal()?;
         let mut inode = self.inode(ino)?;
+        let by_caller = self.options.times == Times::OfCaller && inode.is_file();
+        let changed_ns = if by_caller { inode.ctime_ns } else { self.stamp_ns(now_ns) };
         if let Some(size) = changes.size {
             match inode.mode & kind::MASK {
                 kind::FILE => {}
@@ -261,7 +263,7 @@ impl<N: Nand> Fs<N> {
             self.resize(ino, size)?;
             inode = self.inode(ino)?;
             inode.size = size;
-            inode.mtime_ns = now_ns;
+            inode.mtime_ns = if by_caller { inode.mtime_ns } else { changed_ns };
         }
         if let Some(mode) = changes.mode {
             inode.mode = inode.mode & kind::MASK | mode & 0o7777;
@@ -270,7 +272,7 @@ impl<N: Nand> Fs<N> {
         inode.gid = changes.gid.unwrap_or(inode.gid);
         inode.atime_ns = changes.atime_ns.unwrap_or(inode.atime_ns);
         inode.mtime_ns = changes.mtime_ns.unwrap_or(inode.mtime_ns);
-        inode.ctime_ns = changes.ctime_ns.unwrap_or(now_ns);
+        inode.ctime_ns = changes.ctime_ns.unwrap_or(changed_ns);
         self.put_inode(ino, inode)?;
         self.end_change(now_ns)?;
         self.getattr(ino)
@@ -284,6 +286,7 @@ impl<N: Nand> Fs<N> {
             return Ok(());
         }
         let mut inode = self.inode(ino)?;
+        let now_ns = self.stamp_ns(now_ns);
         let changed_ns = inode.mtime_ns.max(inode.ctime_ns);
         if inode.atime_ns <= changed_ns || now_ns.saturating_sub(inode.atime_ns) >= ATIME_DAY_NS {
             inode.atime_ns = now_ns;
@@ -344,9 +347,22 @@ impl<N: Nand> Fs<N> {
         self.noted(outcome)
     }
 
-    /// The time a write leaves on a file: what a tag can carry.
-    pub(crate) fn write_time(now_ns: i64) -> i64 {
-        tick_ns(ticks(now_ns))
+    /// The time that a call made at `now_ns` leaves.
+    pub fn stamp_ns(&self, now_ns: i64) -> i64 {
+        match self.options.times {
+            Times::OfVolume => tick_ns(ticks(now_ns)),
+            Times::OfCaller => now_ns,
+        }
+    }
+
+    /// Notes that an inode's contents change now, unless the caller keeps its times. A time in the tick of the last
+    /// change is that of the last change: a tag, from which a replay learns of this one, does not tell them apart.
+    pub(crate) fn touch(&self, inode: &mut Inode, now_ns: i64) {
+        let by_caller = self.options.times == Times::OfCaller && inode.is_file();
+        if !by_caller && ticks(now_ns) != ticks(inode.mtime_ns) {
+            let stamp_ns = self.stamp_ns(now_ns);
+            (inode.mtime_ns, inode.ctime_ns) = (stamp_ns, stamp_ns);
+        }
     }
 
     /// The contents of a symbolic link.

@@ -65,10 +65,12 @@ impl<N: Nand> Fs<N> {
     /// What `statfs` tells.
     pub fn statfs(&mut self) -> Result<StatFs> {
         let capacity_bytes = self.capacity_bytes();
+        let free_bytes = capacity_bytes.saturating_sub(self.used_bytes());
         Ok(StatFs {
             chunk_bytes: self.flash.shape.slot_bytes as u32,
             capacity_bytes,
-            free_bytes: capacity_bytes.saturating_sub(self.used_bytes()),
+            free_bytes,
+            reservable_bytes: free_bytes / self.reserved_bytes_each() * self.chunk_bytes(),
             files: self.volume.files,
         })
     }

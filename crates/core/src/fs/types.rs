@@ -130,6 +130,18 @@ pub enum Atime {
 /// A bound on the caches for hosts with memory to spare: enough for directories of 100,000 names.
 pub const HOST_CACHE_BYTES: usize = 24 << 20;
 
+/// Who says when a file's contents changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Times {
+    /// The volume, by the time of the call. All times it leaves are whole ticks of 128 µs, so that no call leaves an earlier
+    /// one than the call before it did.
+    #[default]
+    OfVolume,
+    /// Of regular files the caller, who keeps the times of their changes and sets them with `setattr`: a call that changes
+    /// contents leaves them as they are. The times that the volume leaves otherwise are those of the calls.
+    OfCaller,
+}
+
 /// How a volume is mounted.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
@@ -138,6 +150,7 @@ pub struct MountOptions {
     pub mode: Mode,
     pub compression: Compression,
     pub atime: Atime,
+    pub times: Times,
     /// Buffered changes reach flash within this time, ns.
     pub commit_ns: i64,
     /// Bound on the caches (pages, inodes, recent index changes), bytes.
@@ -152,6 +165,7 @@ impl Default for MountOptions {
             mode: Mode::default(),
             compression: Compression::default(),
             atime: Atime::default(),
+            times: Times::default(),
             commit_ns: 1_000_000_000,
             cache_bytes: 4 << 20,
             now_ns: 0,
@@ -177,6 +191,9 @@ pub struct StatFs {
     pub chunk_bytes: u32,
     pub capacity_bytes: u64,
     pub free_bytes: u64,
+    /// Of the free ones, those that [`Fs::allocate`](crate::Fs::allocate) can reserve: the rest is for their place in the
+    /// index.
+    pub reservable_bytes: u64,
     /// Inodes in use.
     pub files: u64,
 }

@@ -44,7 +44,7 @@ impl<N: Nand> Fs<N> {
     ) -> Result<()> {
         self.check_attribute(name, value)?;
         self.begin_change()?;
-        let mut inode = self.inode(ino)?;
+        let (mut inode, now_ns) = (self.inode(ino)?, self.stamp_ns(now_ns));
         self.need_bytes(attribute_bytes(name, value) as u64)?;
         let offset = match self.find_name(ino, KeyKind::Xattr, name)? {
             Spot::Taken { .. } if create => return Err(Error::Exists),
@@ -99,7 +99,7 @@ impl<N: Nand> Fs<N> {
     /// Removes an attribute.
     pub fn removexattr(&mut self, ino: Ino, name: &[u8], now_ns: i64) -> Result<()> {
         self.begin_removal()?;
-        let mut inode = self.inode(ino)?;
+        let (mut inode, now_ns) = (self.inode(ino)?, self.stamp_ns(now_ns));
         let Spot::Taken { offset, .. } = self.find_name(ino, KeyKind::Xattr, name)? else {
             return Err(Error::NoAttribute);
         };

@@ -18,7 +18,7 @@ use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::node::{self, Body, Order};
 use crate::format::place::{Place, Slot};
 use crate::format::table::Use;
-use crate::format::tag::{Kind, tick_ns};
+use crate::format::tag::{Kind, tick_ns, ticks};
 use crate::fs::Fs;
 use crate::fs::types::Ino;
 use crate::index::Replaced;
@@ -38,11 +38,41 @@ pub(crate) struct Unseen {
     pub gone: Vec<u64>,
 }
 
+/// When an inode's contents changed, as far as originals tell.
+#[derive(Clone, Copy, Default)]
+enum Changed {
+    #[default]
+    Never,
+    /// All changes of its data bear this tick: if the inode does, it says when exactly.
+    InTick(u64),
+    At(i64),
+}
+
+impl Changed {
+    /// After a change of data at `time_ns`.
+    fn with_data(self, time_ns: i64) -> Self {
+        match self {
+            Changed::Never => Changed::InTick(ticks(time_ns)),
+            Changed::InTick(tick) if tick == ticks(time_ns) => self,
+            Changed::InTick(_) | Changed::At(_) => Changed::At(tick_ns(ticks(time_ns))),
+        }
+    }
+
+    /// When the inode changed last, which was so far at `mtime_ns`; `None` where that has not changed.
+    fn since(self, mtime_ns: i64) -> Option<i64> {
+        match self {
+            Changed::Never => None,
+            Changed::InTick(tick) => (tick != ticks(mtime_ns)).then_some(tick_ns(tick)),
+            Changed::At(time_ns) => Some(time_ns),
+        }
+    }
+}
+
 /// What originals say about an inode besides its own node.
 #[derive(Default)]
 pub(crate) struct Derived {
     size: u64,
-    time_ns: Option<i64>,
+    changed: Changed,
     added: Extent,
     removed: Extent,
     entries: Census,
@@ -166,7 +196,7 @@ impl<N: Nand> Fs<N> {
             }
             Body::Entry { offset, time_ns, .. } => {
                 let found = derived.entry(ino).or_default();
-                found.time_ns = Some(time_ns);
+                found.changed = Changed::At(time_ns);
                 if !replaced.any {
                     found.entries.add(offset);
                     found.unseen.came.push(offset);
@@ -175,7 +205,7 @@ impl<N: Nand> Fs<N> {
             Body::EntryGone { offset, time_ns } => {
                 let gone = cut(self, key(ino, KeyKind::Entry, offset), 1)?;
                 let found = derived.entry(ino).or_default();
-                found.time_ns = Some(time_ns);
+                found.changed = Changed::At(time_ns);
                 match gone.any {
                     true => found.entries.remove(offset),
                     false => found.unseen.gone.push(offset),
@@ -234,7 +264,7 @@ impl<N: Nand> Fs<N> {
     ) {
         let found = derived.entry(ino).or_default();
         found.size = found.size.max(chunk.saturating_mul(self.chunk_bytes()).saturating_add(u64::from(len)));
-        found.time_ns = Some(time_ns);
+        found.changed = found.changed.with_data(time_ns);
         found.added = found.added.with(Extent::of(chunk));
         found.removed = found.removed.with(replaced.chunks);
         found.unseen.chunks.extend((replaced.chunks.count == 0).then_some(chunk));
@@ -249,7 +279,7 @@ impl<N: Nand> Fs<N> {
         inode.size = inode.size.max(derived.size).min(i64::MAX as u64);
         inode.chunks = inode.chunks.with(derived.added).without(derived.removed);
         inode.entries = inode.entries.with(derived.entries);
-        if let Some(time_ns) = derived.time_ns {
+        if let Some(time_ns) = derived.changed.since(inode.mtime_ns) {
             (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
         }
         self.derive_inode(ino, inode);
