@@ -10,19 +10,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use emulator::{Chip, EmulatorError, Profile};
-use flexfs_core::{Error, FormatOptions, Fs, MountOptions};
+use flexfs_core::{Error, FormatOptions, Fs, MountOptions, Times};
 use nand::NandError;
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
 use crate::clock::now_ns;
-use crate::fuse::mountpoint::mount_of;
+use crate::holder::{Holder, server_of};
 use crate::host::{At, told};
+use crate::output;
 use crate::tree::damage::{self, RootDamage};
 
-/// How long an image may still be in use before that is an error: a server that was just unmounted from outside
-/// is writing its last checkpoint.
+/// How long an image may still be in use by something else than a server before that is an error, and how long one waits
+/// for a server without saying so.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a new image is to be.
@@ -61,9 +62,10 @@ pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>,
     let made = Chip::create_image(&draft.path, new.profile, new.chip_seed);
     let mut chip = made.map_err(|error| draft_failed(error, &draft.path, path))?;
     Fs::format(&mut chip, &new.format).map_err(told)?;
-    // The time of the format, so that what is mounted and unmounted here does not depend on the clock.
+    // The time of the format, so that what is mounted and unmounted here does not depend on the clock; the times of files
+    // are those of what they are filled from.
     let now_ns = new.format.now_ns;
-    let options = MountOptions { now_ns, ..MountOptions::default() };
+    let options = MountOptions { times: Times::OfCaller, now_ns, ..MountOptions::default() };
     let mut fs = Fs::mount(chip, options).map_err(|(_, error)| told(error))?;
     fill(&mut fs, &draft.path)?;
     let (mut chip, unmounted) = fs.unmount(now_ns);
@@ -80,7 +82,7 @@ fn check_free(path: &Path, replace: bool) -> Result<Option<Chip>> {
         Err(error) => Err(error).at(path),
         Ok(found) if !found.is_file() => bail!("{}: not a regular file; choose another name", path.display()),
         Ok(_) if !replace => bail!("{}: exists; choose another name, or replace it with --force", path.display()),
-        Ok(_) => match Chip::open_image(path, true) {
+        Ok(_) => match wait_for_chip(path, true) {
             Err(error @ EmulatorError::InUse { .. }) => Err(refused(error)),
             // What is no image nobody can mount.
             opened => Ok(opened.ok()),
@@ -143,12 +145,12 @@ fn draft_failed(error: EmulatorError, draft: &Path, path: &Path) -> anyhow::Erro
 /// Why there is no chip, with what can be done.
 fn refused(error: EmulatorError) -> anyhow::Error {
     match error {
-        EmulatorError::InUse { ref path } => match mount_of(path) {
-            Some(at) => {
+        EmulatorError::InUse { ref path } => match server_of(path) {
+            Some(Holder::Mounted(at)) => {
                 let (path, at) = (path.display(), at.display());
                 anyhow!("{path}: in use: it is mounted on {at}; `umount {at}` first")
             }
-            None => anyhow!("{error}"),
+            _ => anyhow!("{error}"),
         },
         EmulatorError::Foreign { ref path } if path.is_dir() => {
             anyhow!("{}: a directory, not a chip image; name the image file", path.display())
@@ -171,16 +173,27 @@ fn is_about_the_name(error: &std::io::Error) -> bool {
     [NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem].contains(&error.kind())
 }
 
-/// Opens the chip in an image file, waiting a little for one that is in use.
+/// Opens the chip in an image file, waiting for a server that was unmounted, and a little for anybody else.
 pub fn open_chip(path: &Path, read_only: bool) -> Result<Chip> {
-    let start = Instant::now();
+    wait_for_chip(path, read_only).map_err(refused)
+}
+
+fn wait_for_chip(path: &Path, read_only: bool) -> Result<Chip, EmulatorError> {
+    let (start, mut told) = (Instant::now(), false);
     loop {
-        match Chip::open_image(path, read_only) {
-            Err(EmulatorError::InUse { .. }) if start.elapsed() < PATIENCE && mount_of(path).is_none() => {
-                std::thread::sleep(Duration::from_millis(20));
+        let opened = Chip::open_image(path, read_only);
+        let Err(EmulatorError::InUse { .. }) = opened else { return opened };
+        let waited = start.elapsed() >= PATIENCE;
+        match server_of(path) {
+            Some(Holder::Mounted(_)) => return opened,
+            None if waited => return opened,
+            Some(Holder::Server) if waited && !told => {
+                output::complain(&format!("{}: waiting for its server to end", path.display()));
+                told = true;
             }
-            result => return result.map_err(refused),
+            Some(Holder::Server) | None => {}
         }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

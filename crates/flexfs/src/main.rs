@@ -10,6 +10,7 @@ mod clock;
 mod cmd;
 mod fuse;
 mod health;
+mod holder;
 mod host;
 mod image;
 mod interrupt;

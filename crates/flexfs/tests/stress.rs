@@ -1,7 +1,7 @@
-//! Eight processes at once make, change, move and remove files on one mount; afterwards the volume is clean, and after
-//! a remount the tree is what each of them recorded.
+//! Eight processes at once make, change, move and remove files on one mount; afterwards the volume is clean, after
+//! a remount the tree is what each of them recorded, and `stat` says what it said before.
 //!
-//! `FLEXFS_STRESS_SECONDS` says for how long (5 unless set). Each process works in a directory of its own, which it
+//! `FLEXFS_STRESS_SECONDS` says for how long (5 unless set), with and without the kernel's writeback cache. Each process works in a directory of its own, which it
 //! knows to the last byte, and now and then in one that all share. It is a program of its own, which runs itself as
 //! the processes.
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use common::{Dice, Mount, assert_clean, image};
+use common::{Dice, Mount, assert_clean, assert_same_stats, drop_caches, image, stats};
 use rustix::fs::{FallocateFlags, XattrFlags};
 
 const PROCESSES: u64 = 8;
@@ -31,14 +31,14 @@ fn main() -> ExitCode {
     match args.get(1).map(String::as_str) {
         Some("--process") => Process::new(&args[2], args[3].parse().unwrap()).run(Duration::from_secs(seconds)),
         Some("--list") => {}
-        _ => stress(seconds),
+        _ => ["rw", "writethrough"].into_iter().for_each(|manner| stress(seconds, manner)),
     }
     ExitCode::SUCCESS
 }
 
-fn stress(seconds: u64) {
+fn stress(seconds: u64, manner: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let mount = Mount::new(&image(dir.path(), "512MiB"));
+    let mount = Mount::with(&image(dir.path(), "512MiB"), &["-o", manner]);
     fs::create_dir(mount.join("shared")).unwrap();
     let processes: Vec<_> = (0..PROCESSES)
         .map(|number| {
@@ -52,17 +52,22 @@ fn stress(seconds: u64) {
     }
     let records = (0..PROCESSES).map(|number| fs::read_to_string(record_path(&mount.path, number)).unwrap());
     let records: Vec<String> = records.collect();
+    rustix::fs::sync();
+    let said = stats(&mount.path);
+    drop_caches();
+    assert_same_stats(&said, &stats(&mount.path), "after the kernel forgot");
     let image = mount.image.clone();
     mount.unmount();
     assert_clean(&image);
-    let mount = Mount::new(&image);
+    let mount = Mount::with(&image, &["-o", manner]);
+    assert_same_stats(&said, &stats(&mount.path), "after a remount");
     for (number, recorded) in (0..).zip(&records) {
         let found = describe(&mount.join(number.to_string()));
         assert!(found.lines().eq(recorded.lines()), "process {number} recorded\n{recorded}\nfound\n{found}");
     }
     mount.unmount();
     let operations: u64 = records.iter().map(|record| record.lines().count() as u64).sum();
-    println!("test stress: {PROCESSES} processes for {seconds} s, {operations} entries as recorded ... ok");
+    println!("test stress, {manner}: {PROCESSES} processes for {seconds} s, {operations} entries as recorded ... ok");
 }
 
 /// Records stand beside the mount: what is to be compared must not come from it.

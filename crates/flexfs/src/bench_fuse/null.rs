@@ -100,8 +100,7 @@ impl Null {
 
 impl Filesystem for Null {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        negotiate(config, true);
-        Ok(())
+        negotiate(config, true)
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {

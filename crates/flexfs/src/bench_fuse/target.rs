@@ -39,9 +39,10 @@ impl Target {
         let mut chip = Chip::new(profile, SEED)?;
         let refused = |error: Error| anyhow!("{}: {error}", profile.name);
         Fs::format(&mut chip, &image::format_options("bench")?).map_err(refused)?;
-        let options = MountOptions { mode, now_ns: now_ns(), ..MountOptions::default() };
+        let manner = Manner::default();
+        let options = MountOptions { mode, times: manner.times(), now_ns: now_ns(), ..MountOptions::default() };
         let fs = Fs::mount(chip, options).map_err(|(_, error)| refused(error))?;
-        let to = Attach { name: Path::new("chip-in-memory"), image: None, mountpoint: root, manner: Manner::default() };
+        let to = Attach { name: Path::new("chip-in-memory"), image: None, mountpoint: root, manner };
         let serving = Serving::start(fs, to)?;
         let page_bytes = u64::from(profile.geometry.page_bytes);
         let (mounted, notifier, volume) = (serving.mounted(), serving.notifier(), serving.volume());

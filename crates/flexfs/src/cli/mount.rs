@@ -8,6 +8,7 @@ use clap::{Args, Parser};
 use emulator::Profile;
 use flexfs_core::{HOST_CACHE_BYTES, Mode};
 use rustix::mount::MountFlags;
+use rustix::process::geteuid;
 
 use super::settings::{Settings, option};
 use super::values::{Compress, cache, cache_help, mode, profile, profile_help};
@@ -35,11 +36,12 @@ Options after -o, of which the later wins:
   noatime, relatime     whether reading leaves a time (noatime unless said); nodiratime: not on directories
   commit=SECONDS        how old a change may get before it reaches flash (0.5)
   writethrough          writes reach the file system at once, not by way of the kernel's cache: slower, but
-                        each write on a full volume fails; otherwise the next fsync or close does
+                        each write on a full volume fails; otherwise one up to 32 MiB later does
   sync, dirsync         every change is durable when its call returns
   nosync_image          an fsync reaches the chip, but does not wait for the disk under its image
   allow_other           others than who mounted it may use it; they may in any case where root did
-  suid, dev, noexec     as of any mount (nosuid and nodev unless said)
+  suid, dev, noexec     as of any mount (nosuid and nodev unless said, or unless root mounts with mount(8))
+  remount               gives the flags that are said to a mount that is there: -o remount,ro
 
 To mount from /etc/fstab, or with `mount -t fuse.flexfs flash.img mnt`, let /sbin/mount.fuse.flexfs be a link to
 this program.
@@ -48,6 +50,9 @@ What goes wrong while it serves is told on standard error; in the background, in
 standard error is a file: flexfs mount -b flash.img mnt 2>> flash.log
 
 SIGINT, SIGTERM and `umount` all end it cleanly. Whatever an fsync returned for survives even kill -9.
+`sync FILE`, of any file or directory of the mount, calls fsync. `sync -f` and `sync` without a file do not: they make
+the kernel hand over what it holds back, but it does not tell a FUSE server to make that last, which then happens within
+`commit` seconds.
 Exit status 0: mounted (-b) or unmounted cleanly; 1: neither; 2: wrong usage.")]
 pub struct Mount {
     /// The image file
@@ -143,6 +148,8 @@ impl Helper {
 
     pub fn settings(&self) -> Result<Settings> {
         let mut settings = Settings::default();
+        // mount(8) does not pass on what it takes for granted, suid and dev, but always what limits other users.
+        settings.manner.flags.set(MountFlags::NOSUID | MountFlags::NODEV, !geteuid().is_root());
         apply(&mut settings, &self.options, self.sloppy)?;
         Ok(settings)
     }

@@ -29,6 +29,8 @@ pub struct Settings {
     pub commit: Option<Duration>,
     /// Whether a sync of the file system waits for the disk under the image.
     pub sync_image: bool,
+    /// Whether only the flags of a mount that is there are to be changed.
+    pub remount: bool,
     pub manner: Manner,
 }
 
@@ -43,6 +45,7 @@ impl Default for Settings {
             atime: Atime::None,
             commit: None,
             sync_image: true,
+            remount: false,
             manner: Manner::default(),
         }
     }
@@ -52,7 +55,7 @@ impl Default for Settings {
 type Act = fn(&mut Settings, &str) -> Result<(), String>;
 
 /// The words that do something; those that end in `=` take a value.
-const WORDS: [(&str, Act); 29] = [
+const WORDS: [(&str, Act); 30] = [
     ("ro", |settings, _| flag(settings, MountFlags::RDONLY, true)),
     ("rw", |settings, _| flag(settings, MountFlags::RDONLY, false)),
     ("noatime", |settings, _| atime(settings, Atime::None)),
@@ -83,6 +86,7 @@ const WORDS: [(&str, Act); 29] = [
     ("nodev", |settings, _| flag(settings, MountFlags::NODEV, true)),
     ("allow_other", |settings, _| set(&mut settings.manner.allow_other, true)),
     ("default_permissions", |_, _| Ok(())),
+    ("remount", |settings, _| set(&mut settings.remount, true)),
 ];
 
 /// Words of mount(8) and fstab(5) that are not meant for a file system.
@@ -105,8 +109,9 @@ const NOT_FOR_US: [&str; 15] = [
     "nostrictatime",
 ];
 
-/// The same, with anything behind them.
-const NOT_FOR_US_FROM: [&str; 4] = ["x-", "X-", "comment=", "user="];
+/// The same, with anything behind them; the last ones stand in the kernel's table, from which mount(8) takes them for a
+/// remount.
+const NOT_FOR_US_FROM: [&str; 8] = ["x-", "X-", "comment=", "user=", "user_id=", "group_id=", "max_read=", "blksize="];
 
 impl Settings {
     /// The words that do something.
@@ -123,7 +128,6 @@ impl Settings {
         match WORDS.iter().find(|(known, _)| *known == name) {
             Some((_, act)) => act(self, value),
             None if Self::is_known(word) => Ok(()),
-            None if word == "remount" => Err("a FlexFS cannot be remounted: unmount it and mount it anew".into()),
             None => Err(match Self::other_form(word) {
                 Some((form, true)) => format!("option \"{word}\" needs a value: {form}VALUE"),
                 Some((form, false)) => format!("option \"{form}\" takes no value"),
@@ -240,7 +244,6 @@ mod tests {
             ("ro=1", "\"ro\" takes no value"),
             ("commit", "needs a value: commit=VALUE"),
             ("compress=zip", "none or lz4"),
-            ("remount", "unmount it"),
         ];
         for (word, expected) in wrong {
             let why = Settings::check(word).unwrap_err();

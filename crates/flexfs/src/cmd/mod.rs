@@ -12,6 +12,7 @@ pub mod mkdir;
 pub mod mkfs;
 pub mod mount;
 pub mod put;
+mod remount;
 mod repair;
 pub mod rm;
 pub mod torture;

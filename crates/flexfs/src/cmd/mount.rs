@@ -19,6 +19,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 
+use super::remount;
 use crate::cli::Settings;
 use crate::clock::now_ns;
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
@@ -46,6 +47,9 @@ struct Order<'a> {
 
 pub fn run(args: &cli::Mount) -> Result<ExitCode> {
     let order = Order { image: &args.image, mountpoint: &args.mountpoint, settings: args.settings()? };
+    if order.settings.remount {
+        return remount(&order);
+    }
     if args.background { in_background(&order) } else { serve(&order) }
 }
 
@@ -56,6 +60,9 @@ pub fn help_mount(args: &cli::Helper) -> ExitCode {
         if args.fake {
             check(&order)?;
             return Ok(ExitCode::SUCCESS);
+        }
+        if order.settings.remount {
+            return remount(&order);
         }
         let ended = in_background(&order)?;
         if args.verbose && !is_detached() && ended == ExitCode::SUCCESS {
@@ -71,6 +78,12 @@ pub fn help_mount(args: &cli::Helper) -> ExitCode {
             ExitCode::from(NOT_MOUNTED)
         }
     }
+}
+
+fn remount(order: &Order) -> Result<ExitCode> {
+    check_flags(order.settings.manner.flags)?;
+    remount::run(order.image, order.mountpoint, &order.settings)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn in_background(order: &Order) -> Result<ExitCode> {
@@ -100,6 +113,7 @@ fn serve(order: &Order) -> Result<ExitCode> {
         compression: compress.into(),
         cache_bytes,
         atime,
+        times: manner.times(),
         now_ns: now_ns(),
         ..MountOptions::default()
     };

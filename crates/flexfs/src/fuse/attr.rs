@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use flexfs_core::{Attr, kind};
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 
-use crate::clock::{now_ns, to_ns};
+use crate::clock::to_ns;
 
 /// The permission bits of a mode: what `chmod` can set.
 pub const PERMISSIONS: u32 = 0o7777;
@@ -85,10 +85,10 @@ pub fn file_type(mode: u32) -> FileType {
     }
 }
 
-/// A time the kernel asks to set.
-pub fn time_to_set(time: TimeOrNow) -> i64 {
+/// A time the kernel asks to set, by the present one of the volume.
+pub fn time_to_set(time: TimeOrNow, present_ns: i64) -> i64 {
     match time {
-        TimeOrNow::Now => now_ns(),
+        TimeOrNow::Now => present_ns,
         TimeOrNow::SpecificTime(time) => from_request(time),
     }
 }

@@ -16,8 +16,9 @@ pub const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 /// Inode numbers are never used twice, so one generation does.
 pub const ONLY: Generation = Generation(0);
 
-/// Opens need no handle: the node says it all.
+/// Opens need no handle: the node says it all, but for whether a file is open for writing.
 pub const NO_HANDLE: FileHandle = FileHandle(0);
+pub const WRITER: FileHandle = FileHandle(1);
 
 /// Threads that serve requests, each with a descriptor of its own.
 const SERVER_THREADS: usize = 2;
@@ -35,14 +36,18 @@ pub fn connect<FS: Filesystem>(server: FS, mounted: &Mounted, device: OwnedFd) -
     Session::from_fd(server, device, acl, config)
 }
 
-/// Asks the kernel for what makes it ask less; with `write_back` it may keep writes for a while.
-pub fn negotiate(config: &mut KernelConfig, write_back: bool) {
+/// Asks the kernel for what makes it ask less; with `write_back` it keeps writes for a while, and when they were made.
+pub fn negotiate(config: &mut KernelConfig, write_back: bool) -> io::Result<()> {
+    if write_back && config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE).is_err() {
+        return Err(io::Error::other("this kernel has no writeback cache for FUSE: mount with -o writethrough"));
+    }
     let wished = [
-        if write_back { InitFlags::FUSE_WRITEBACK_CACHE } else { InitFlags::empty() },
         InitFlags::FUSE_DO_READDIRPLUS,
         InitFlags::FUSE_READDIRPLUS_AUTO,
         InitFlags::FUSE_PARALLEL_DIROPS,
         InitFlags::FUSE_CACHE_SYMLINKS,
+        // A file handle outlives what the kernel knows of a file.
+        InitFlags::FUSE_EXPORT_SUPPORT,
         // Lists are kept and followed, and a default one overrides the umask.
         InitFlags::FUSE_POSIX_ACL,
         InitFlags::FUSE_DONT_MASK,
@@ -57,4 +62,5 @@ pub fn negotiate(config: &mut KernelConfig, write_back: bool) {
     if let Err(most) = config.set_max_readahead(MAX_WRITE_BYTES) {
         let _ = config.set_max_readahead(most);
     }
+    Ok(())
 }

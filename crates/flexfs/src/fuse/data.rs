@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use emulator::Chip;
 use flexfs_core::{Error, Fs, Ino};
-use fuser::{Errno, INodeNo, Notifier, OpenAccMode, OpenFlags, ReplyData, ReplyLseek, Request, WriteFlags};
+use fuser::{Errno, FileHandle, INodeNo, Notifier, OpenAccMode, OpenFlags, ReplyData, ReplyLseek, Request, WriteFlags};
 
+use super::Manner;
 use super::caller::is_root;
+use super::connection::{NO_HANDLE, WRITER};
 use super::make::drop_privileges;
 use super::volume::Volume;
-use crate::clock::now_ns;
+use crate::clock::stamp_ns;
 
 /// `fallocate(2)` flags.
 const KEEP_SIZE: i32 = 1;
@@ -36,8 +38,16 @@ thread_local! {
 /// The files that are open for writing: of these the kernel may hold back bytes.
 #[derive(Default)]
 pub struct Writers {
-    open: Mutex<HashMap<Ino, u32>>,
+    open: Mutex<HashMap<Ino, Writer>>,
     notifier: OnceLock<Notifier>,
+}
+
+/// A file that is open for writing.
+#[derive(Default)]
+struct Writer {
+    handles: u32,
+    /// Why bytes that the kernel had held back could not be written, until somebody is told.
+    failed: Option<Errno>,
 }
 
 impl Writers {
@@ -47,32 +57,53 @@ impl Writers {
         let _ = self.notifier.set(notifier);
     }
 
-    /// Counts a handle in.
-    pub fn opened(&self, ino: Ino, flags: OpenFlags) {
-        if flags.acc_mode() != OpenAccMode::O_RDONLY {
-            *self.counts().entry(ino).or_default() += 1;
+    /// Counts a handle in; what the kernel is to call it.
+    pub fn opened(&self, ino: Ino, flags: OpenFlags) -> FileHandle {
+        if flags.acc_mode() == OpenAccMode::O_RDONLY {
+            return NO_HANDLE;
         }
+        self.files().entry(ino).or_default().handles += 1;
+        WRITER
     }
 
     /// Counts a handle out.
     pub fn released(&self, ino: Ino, flags: OpenFlags) {
         if flags.acc_mode() != OpenAccMode::O_RDONLY {
-            let mut counts = self.counts();
-            if let Some(count) = counts.get_mut(&ino) {
-                *count -= 1;
-                if *count == 0 {
-                    counts.remove(&ino);
+            let mut files = self.files();
+            if let Some(writer) = files.get_mut(&ino) {
+                writer.handles -= 1;
+                if writer.handles == 0 {
+                    files.remove(&ino);
                 }
             }
         }
     }
 
     fn has(&self, ino: Ino) -> bool {
-        self.counts().contains_key(&ino)
+        self.files().contains_key(&ino)
     }
 
-    fn counts(&self) -> std::sync::MutexGuard<'_, HashMap<Ino, u32>> {
-        // A count is changed in one step: whoever panicked left it whole.
+    /// Bytes that the kernel had held back could not be written. It tells so at the next `fsync` or `close`, and goes on
+    /// taking bytes until then: it is made to ask for the file's attributes before it takes any more.
+    fn failed(&self, ino: Ino, errno: Errno) {
+        match self.files().get_mut(&ino) {
+            Some(writer) => writer.failed = Some(errno),
+            None => return,
+        }
+        if let Some(notifier) = self.notifier.get() {
+            // A kernel that does not know the file takes no bytes for it.
+            let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
+        }
+    }
+
+    /// What the answer to a question for attributes is, where it is asked for the sake of a handle and bytes could not be
+    /// written. Only whoever asks first is told.
+    pub fn failure(&self, ino: Ino, handle: Option<FileHandle>) -> Option<Errno> {
+        handle.filter(|&handle| handle == WRITER).and_then(|_| self.files().get_mut(&ino)?.failed.take())
+    }
+
+    fn files(&self) -> std::sync::MutexGuard<'_, HashMap<Ino, Writer>> {
+        // An entry is changed in one step: whoever panicked left it whole.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,14 +121,14 @@ impl Writers {
 }
 
 /// Reads and answers. Most of the check is made while others may use the volume.
-pub fn read(volume: &Volume, ino: Ino, offset: u64, size: u32, reply: ReplyData) {
+pub fn read(volume: &Volume, manner: &Manner, ino: Ino, offset: u64, size: u32, reply: ReplyData) {
     READ_BUFFER.with_borrow_mut(|buffer| {
         if buffer.len() < size as usize {
             buffer.resize(size as usize, 0);
         }
         let (room, _) = buffer.split_at_mut(size as usize);
         let read = volume.read(|fs| {
-            fs.accessed(ino, now_ns())?;
+            manner.accessed(fs, ino)?;
             fs.read_unchecked(ino, offset, room)
         });
         let count = match read {
@@ -114,19 +145,31 @@ pub fn read(volume: &Volume, ino: Ino, offset: u64, size: u32, reply: ReplyData)
 }
 
 /// Writes; how many bytes.
-pub fn write(volume: &Volume, ino: Ino, offset: u64, data: &[u8], flags: WriteFlags) -> Result<u32, Errno> {
-    let count = volume.change(|fs| {
+pub fn write(
+    volume: &Volume,
+    writers: &Writers,
+    ino: Ino,
+    offset: u64,
+    data: &[u8],
+    flags: WriteFlags,
+) -> Result<u32, Errno> {
+    let written = volume.change(|fs| {
         if flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
             drop_privileges(fs, ino)?;
         }
-        let mut done = fs.write(ino, offset, data, now_ns())?;
+        let mut done = fs.write(ino, offset, data, stamp_ns())?;
         // From its page cache the kernel does not look at a short count: only an error reaches the caller.
         while done < data.len() && flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
-            done += fs.write(ino, offset + done as u64, data.get(done..).unwrap_or_default(), now_ns())?;
+            done += fs.write(ino, offset + done as u64, data.get(done..).unwrap_or_default(), stamp_ns())?;
         }
         Ok(done)
-    })?;
-    Ok(u32::try_from(count).unwrap_or(u32::MAX))
+    });
+    if let Err(errno) = &written
+        && flags.contains(WriteFlags::FUSE_WRITE_CACHE)
+    {
+        writers.failed(ino, *errno);
+    }
+    Ok(u32::try_from(written?).unwrap_or(u32::MAX))
 }
 
 /// `fallocate(2)`: reserves space, makes holes or zeros.
@@ -136,9 +179,9 @@ pub fn allocate(fs: &mut Fs<Chip>, req: &Request, ino: Ino, (offset, len): (u64,
     }
     let keep_size = mode & KEEP_SIZE != 0;
     match mode & !KEEP_SIZE {
-        PUNCH_HOLE => fs.punch(ino, offset, len, now_ns()),
-        ZERO_RANGE => fs.zero_range(ino, offset, len, keep_size, now_ns()),
-        _ => fs.allocate(ino, offset, len, keep_size, now_ns()),
+        PUNCH_HOLE => fs.punch(ino, offset, len, stamp_ns()),
+        ZERO_RANGE => fs.zero_range(ino, offset, len, keep_size, stamp_ns()),
+        _ => fs.allocate(ino, offset, len, keep_size, stamp_ns()),
     }
 }
 
@@ -182,6 +225,6 @@ pub fn copy(fs: &mut Fs<Chip>, req: &Request, from: (Ino, u64), to: (Ino, u64), 
     if !is_root(req) {
         drop_privileges(fs, to.0)?;
     }
-    let count = fs.copy_range(from, to, len.min(COPY_BYTES), now_ns())?;
+    let count = fs.copy_range(from, to, len.min(COPY_BYTES), stamp_ns())?;
     Ok(u32::try_from(count).unwrap_or(u32::MAX))
 }

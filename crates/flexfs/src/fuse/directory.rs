@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use emulator::Chip;
-use flexfs_core::{DirEntry, Error, Fs, Ino, kind};
+use flexfs_core::{Attr, DirEntry, Error, Fs, Ino, kind};
 
 /// Offsets taken by `.` and `..`.
 const DOTS: u64 = 2;
@@ -27,6 +27,19 @@ pub struct Listed {
 impl Listed {
     pub fn name(&self) -> &OsStr {
         OsStr::from_bytes(&self.name)
+    }
+}
+
+/// The attributes of the entry `name` of a directory. By a file handle the kernel asks for `.` of any inode, and for `..` of
+/// a directory.
+pub fn look_up(fs: &mut Fs<Chip>, ino: Ino, name: &[u8]) -> Result<Attr, Error> {
+    match name {
+        b"." => fs.getattr(ino),
+        b".." => {
+            let parent = fs.parent_of(ino)?;
+            fs.getattr(parent)
+        }
+        name => fs.lookup(ino, name),
     }
 }
 

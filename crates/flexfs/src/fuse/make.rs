@@ -9,12 +9,12 @@ use fuser::Request;
 use super::acl::{self, Acl};
 use super::attr::{PERMISSIONS, SET_GID, without_privileges};
 use super::caller::{is_in_group, is_root};
-use crate::clock::now_ns;
+use crate::clock::stamp_ns;
 
 /// Takes the privileges from a file whose contents or owner somebody unprivileged changes.
 pub fn drop_privileges(fs: &mut Fs<Chip>, ino: Ino) -> Result<(), Error> {
     if let Some(mode) = without_privileges(fs.getattr(ino)?.mode) {
-        fs.setattr(ino, SetAttr { mode: Some(mode), ..SetAttr::default() }, now_ns())?;
+        fs.setattr(ino, SetAttr { mode: Some(mode), ..SetAttr::default() }, stamp_ns())?;
     }
     Ok(())
 }
@@ -64,7 +64,7 @@ pub fn create(
 ) -> Result<Attr, Error> {
     let Making { node, lists } = Making::new(fs, req, parent, mode, umask, rdev)?;
     let lists: Vec<Attribute<'_>> = lists.iter().map(|(name, list)| (*name, list.as_slice())).collect();
-    fs.create_with(parent, name, node, &lists, now_ns())
+    fs.create_with(parent, name, node, &lists, stamp_ns())
 }
 
 /// Changes attributes, and with them what the kernel leaves to a file system.
@@ -73,9 +73,9 @@ pub fn change(fs: &mut Fs<Chip>, req: &Request, ino: Ino, mut changes: SetAttr) 
     if changes.mode.is_none() && (owner_changes || changes.size.is_some() && !is_root(req)) {
         changes.mode = without_privileges(fs.getattr(ino)?.mode);
     } else if let Some(mode) = changes.mode {
-        acl::follow_mode(fs, ino, mode & PERMISSIONS, now_ns())?;
+        acl::follow_mode(fs, ino, mode & PERMISSIONS, stamp_ns())?;
     }
-    fs.setattr(ino, changes, now_ns())
+    fs.setattr(ino, changes, stamp_ns())
 }
 
 /// Sets an attribute; one that is an access control list has its effect on the mode.
@@ -88,10 +88,10 @@ pub fn set_attribute(
 ) -> Result<(), Error> {
     if name == acl::ACCESS {
         let in_group = is_root(req) || is_in_group(req, fs.getattr(ino)?.gid);
-        return acl::set_access(fs, ino, value, in_group, now_ns());
+        return acl::set_access(fs, ino, value, in_group, stamp_ns());
     }
     if name == acl::DEFAULT && Acl::decode(value).is_none() {
         return Err(Error::Invalid("this is no access control list"));
     }
-    fs.setxattr(ino, name, value, create, replace, now_ns())
+    fs.setxattr(ino, name, value, create, replace, stamp_ns())
 }

@@ -26,14 +26,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use emulator::Chip;
-use flexfs_core::Fs;
+use flexfs_core::{Error, Fs, Ino, Times};
 use fuser::{Notifier, Session};
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::clock::now_ns;
+use crate::clock::{now_ns, stamp_ns};
 use crate::{image, output};
 use connection::connect;
 use mountpoint::Mounted;
@@ -92,6 +92,16 @@ impl Default for Manner {
 impl Manner {
     pub fn read_only(&self) -> bool {
         self.flags.contains(MountFlags::RDONLY)
+    }
+
+    /// Notes that an inode was read, where times of that are kept.
+    fn accessed(&self, fs: &mut Fs<Chip>, ino: Ino) -> Result<(), Error> {
+        if self.flags.contains(MountFlags::NOATIME) { Ok(()) } else { fs.accessed(ino, stamp_ns()) }
+    }
+
+    /// Who says when a file's contents changed: the kernel, where it may keep writes for a while.
+    pub fn times(&self) -> Times {
+        if self.write_back { Times::OfCaller } else { Times::OfVolume }
     }
 
     /// Whether each change is synced before it is answered; what is asked for names is done for all.

@@ -27,6 +27,10 @@ pub const MOUNT_TYPE: &str = "fuse.flexfs";
 
 const HELPER: &str = "fusermount3";
 
+/// Bytes of writes that the kernel may hold back of a mount. A share of its memory unless it is told, which may be far more
+/// than a volume has space for.
+const HELD_BYTES_MAX: u64 = 32 << 20;
+
 /// A mount of ours.
 pub struct Mounted {
     path: PathBuf,
@@ -55,7 +59,11 @@ impl Mounted {
             Err(Errno::PERM | Errno::ACCESS) => (mount_by_helper(path, source, manner)?, true),
             Err(errno) => return Err(anyhow!("cannot mount here: {}", std::io::Error::from(errno))),
         };
-        let id = mounts().into_iter().rev().find(|mount| mount.path == path).map(|mount| mount.id);
+        let mount = mounts().into_iter().rev().find(|mount| mount.path == path);
+        if let Some(mount) = &mount {
+            bound_held_bytes(&mount.device);
+        }
+        let id = mount.map(|mount| mount.id);
         let for_all = !by_helper || manner.allow_other;
         Ok((Self { path: path.to_path_buf(), id, by_helper, for_all }, fd))
     }
@@ -91,24 +99,35 @@ impl Mounted {
     }
 }
 
+/// Has the kernel hold back no more than [`HELD_BYTES_MAX`], if it lets us say so: it does root, from Linux 6.2 on.
+fn bound_held_bytes(device: &str) {
+    let path = format!("/sys/class/bdi/{device}/max_bytes");
+    let held = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    if held.is_some_and(|bytes| bytes > HELD_BYTES_MAX) {
+        // Where that fails its own bound holds.
+        let _ = std::fs::write(&path, HELD_BYTES_MAX.to_string());
+    }
+}
+
 /// A line of the kernel's mount table.
 pub struct Mount {
     pub id: u64,
+    /// The device's numbers, as in `0:39`.
+    pub device: String,
     pub path: PathBuf,
     pub kind: String,
     /// What is mounted: of ours, the image.
     pub source: PathBuf,
 }
 
-/// Where an image is mounted, as far as this process sees.
-pub fn mount_of(image: &Path) -> Option<PathBuf> {
-    let image = image.canonicalize().ok()?;
-    mounts().into_iter().find(|mount| mount.kind == MOUNT_TYPE && mount.source == image).map(|mount| mount.path)
-}
-
 /// The mounts this process sees, oldest first; none where there is no `/proc`.
 pub fn mounts() -> Vec<Mount> {
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    mounts_of("self")
+}
+
+/// The mounts a process sees, oldest first.
+pub fn mounts_of(pid: &str) -> Vec<Mount> {
+    let table = std::fs::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
     table.split(|&byte| byte == b'\n').filter_map(parse_mount).collect()
 }
 
@@ -116,10 +135,11 @@ fn parse_mount(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|&byte| byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
     let path = |field| PathBuf::from(OsString::from_vec(unescape(field)));
-    let mounted_on = path(fields.nth(3)?);
+    let device = String::from_utf8_lossy(fields.nth(1)?).into();
+    let mounted_on = path(fields.nth(1)?);
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = String::from_utf8_lossy(fields.next()?).into();
-    Some(Mount { id, path: mounted_on, kind, source: path(fields.next()?) })
+    Some(Mount { id, device, path: mounted_on, kind, source: path(fields.next()?) })
 }
 
 /// Undoes the kernel's `\040` for a space, a tab, a line end and a backslash.
@@ -206,7 +226,7 @@ mod tests {
         let line = br"36 35 98:0 /root /a\040b rw,noatime shared:1 - fuse.flexfs /x\040y.img rw";
         let mount = parse_mount(line).unwrap();
         assert_eq!((mount.id, mount.path.as_path(), mount.kind.as_str()), (36, Path::new("/a b"), MOUNT_TYPE));
-        assert_eq!(mount.source, Path::new("/x y.img"));
+        assert_eq!((mount.source.as_path(), mount.device.as_str()), (Path::new("/x y.img"), "98:0"));
     }
 
     #[test]

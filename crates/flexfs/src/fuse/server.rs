@@ -26,10 +26,10 @@ use super::Manner;
 use super::attr::{PERMISSIONS, file_type, from_request, is_privileged, time_to_set, to_kernel, unknown};
 use super::connection::{LONG, NO_HANDLE, ONLY, negotiate};
 use super::data::{self, Writers};
-use super::directory::list;
+use super::directory::{list, look_up};
 use super::make::{self, Making};
 use super::volume::Volume;
-use crate::clock::now_ns;
+use crate::clock::{now_ns, stamp_ns};
 
 /// `setxattr(2)` flags.
 const XATTR_CREATE: i32 = 1;
@@ -84,7 +84,7 @@ impl Server {
 
     /// A directory is being read.
     fn listed(&self, fs: &mut Fs<Chip>, dir: Ino) -> Result<(), Error> {
-        if self.manner.flags.contains(MountFlags::NODIRATIME) { Ok(()) } else { fs.accessed(dir, now_ns()) }
+        if self.manner.flags.contains(MountFlags::NODIRATIME) { Ok(()) } else { self.manner.accessed(fs, dir) }
     }
 
     fn answer_attr(&self, reply: ReplyAttr, result: Result<Attr, Errno>) {
@@ -119,12 +119,15 @@ fn answer_xattr(reply: ReplyXattr, size: u32, result: Result<Vec<u8>, Errno>) {
 
 impl Filesystem for Server {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        negotiate(config, self.manner.write_back);
-        Ok(())
+        negotiate(config, self.manner.write_back)
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.volume.read(|fs| fs.lookup(parent.0, name.as_bytes())) {
+        let name = name.as_bytes();
+        match self.volume.read(|fs| look_up(fs, parent.0, name)) {
+            Err(errno) if matches!(name, b"." | b"..") && errno.code() == Errno::ENOENT.code() => {
+                reply.error(Errno::ESTALE)
+            }
             // With inode 0 the kernel remembers that there is no such name.
             Err(errno) if errno.code() == Errno::ENOENT.code() => reply.entry(&LONG, &unknown(0, 0), ONLY),
             result => self.answer_entry(reply, result),
@@ -134,7 +137,10 @@ impl Filesystem for Server {
     /// Nothing to do: an inode needs no memory here for being known to the kernel.
     fn forget(&self, _req: &Request, _ino: INodeNo, _nlookup: u64) {}
 
-    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(&self, _req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
+        if let Some(errno) = self.writers.failure(ino.0, fh) {
+            return reply.error(errno);
+        }
         self.answer_attr(reply, self.of_inode(ino.0, self.volume.read(|fs| fs.getattr(ino.0))));
     }
 
@@ -156,23 +162,26 @@ impl Filesystem for Server {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let changes = SetAttr {
-            mode: mode.map(|mode| mode & PERMISSIONS),
-            uid,
-            gid,
-            size,
-            atime_ns: atime.map(time_to_set),
-            mtime_ns: mtime.map(time_to_set),
-            ctime_ns: ctime.map(from_request),
-        };
-        let result = self.volume.change(|fs| make::change(fs, req, ino.0, changes));
+        let result = self.volume.change(|fs| {
+            let present_ns = fs.stamp_ns(stamp_ns());
+            let changes = SetAttr {
+                mode: mode.map(|mode| mode & PERMISSIONS),
+                uid,
+                gid,
+                size,
+                atime_ns: atime.map(|time| time_to_set(time, present_ns)),
+                mtime_ns: mtime.map(|time| time_to_set(time, present_ns)),
+                ctime_ns: ctime.map(from_request),
+            };
+            make::change(fs, req, ino.0, changes)
+        });
         self.answer_attr(reply, self.of_inode(ino.0, result));
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
         let target = self.volume.read(|fs| {
             let target = fs.readlink(ino.0)?;
-            fs.accessed(ino.0, now_ns())?;
+            self.manner.accessed(fs, ino.0)?;
             Ok(target)
         });
         match self.of_inode(ino.0, target) {
@@ -194,18 +203,18 @@ impl Filesystem for Server {
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        answer_empty(reply, self.volume.change(|fs| fs.unlink(parent.0, name.as_bytes(), now_ns())));
+        answer_empty(reply, self.volume.change(|fs| fs.unlink(parent.0, name.as_bytes(), stamp_ns())));
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        answer_empty(reply, self.volume.change(|fs| fs.rmdir(parent.0, name.as_bytes(), now_ns())));
+        answer_empty(reply, self.volume.change(|fs| fs.rmdir(parent.0, name.as_bytes(), stamp_ns())));
     }
 
     fn symlink(&self, req: &Request, parent: INodeNo, link_name: &OsStr, target: &Path, reply: ReplyEntry) {
         let result = self.volume.change(|fs| {
             let Making { node, .. } = Making::new(fs, req, parent.0, kind::SYMLINK, 0, 0)?;
             let target = target.as_os_str().as_bytes();
-            fs.symlink(parent.0, link_name.as_bytes(), target, node.uid, node.gid, now_ns())
+            fs.symlink(parent.0, link_name.as_bytes(), target, node.uid, node.gid, stamp_ns())
         });
         self.answer_entry(reply, result);
     }
@@ -228,7 +237,7 @@ impl Filesystem for Server {
         };
         let result = self.volume.change(|fs| {
             let target = fs.lookup(newparent.0, newname.as_bytes()).map(|attr| attr.ino);
-            fs.rename(parent.0, name.as_bytes(), newparent.0, newname.as_bytes(), mode, now_ns())?;
+            fs.rename(parent.0, name.as_bytes(), newparent.0, newname.as_bytes(), mode, stamp_ns())?;
             if let Ok(target) = target
                 && fs.getattr(target).map_or(true, |attr| attr.nlink == 0)
             {
@@ -244,15 +253,14 @@ impl Filesystem for Server {
     }
 
     fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
-        let result = self.volume.change(|fs| fs.link(ino.0, newparent.0, newname.as_bytes(), now_ns()));
+        let result = self.volume.change(|fs| fs.link(ino.0, newparent.0, newname.as_bytes(), stamp_ns()));
         self.answer_entry(reply, result);
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.of_inode(ino.0, self.volume.read(|fs| fs.open(ino.0))) {
             Ok(()) => {
-                self.writers.opened(ino.0, flags);
-                reply.opened(NO_HANDLE, FopenFlags::FOPEN_KEEP_CACHE);
+                reply.opened(self.writers.opened(ino.0, flags), FopenFlags::FOPEN_KEEP_CACHE);
             }
             Err(errno) => reply.error(errno),
         }
@@ -276,9 +284,9 @@ impl Filesystem for Server {
         });
         match result {
             Ok(attr) => {
-                self.writers.opened(attr.ino, OpenFlags(flags));
+                let handle = self.writers.opened(attr.ino, OpenFlags(flags));
                 let kernel = to_kernel(&attr, self.chunk_bytes);
-                reply.created(&attr_ttl(&attr), &kernel, ONLY, NO_HANDLE, FopenFlags::FOPEN_KEEP_CACHE);
+                reply.created(&attr_ttl(&attr), &kernel, ONLY, handle, FopenFlags::FOPEN_KEEP_CACHE);
             }
             Err(errno) => reply.error(errno),
         }
@@ -295,7 +303,7 @@ impl Filesystem for Server {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        data::read(&self.volume, ino.0, offset, size, reply);
+        data::read(&self.volume, &self.manner, ino.0, offset, size, reply);
     }
 
     fn write(
@@ -310,7 +318,7 @@ impl Filesystem for Server {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match data::write(&self.volume, ino.0, offset, data, write_flags) {
+        match data::write(&self.volume, &self.writers, ino.0, offset, data, write_flags) {
             Ok(count) => reply.written(count),
             Err(errno) => reply.error(errno),
         }
@@ -389,10 +397,11 @@ impl Filesystem for Server {
         match self.volume.read(Fs::statfs) {
             Ok(stat) => {
                 let chunk = u64::from(stat.chunk_bytes.max(1));
-                let free = stat.free_bytes / chunk;
+                // Who asks what is available may go on to reserve it.
+                let (free, available) = (stat.free_bytes / chunk, stat.reservable_bytes / chunk);
                 let names = NAME_MAX_BYTES as u32;
                 let size = stat.chunk_bytes;
-                reply.statfs(stat.capacity_bytes / chunk, free, free, stat.files + free, free, size, names, size);
+                reply.statfs(stat.capacity_bytes / chunk, free, available, stat.files + free, free, size, names, size);
             }
             Err(errno) => reply.error(errno),
         }
@@ -431,7 +440,7 @@ impl Filesystem for Server {
     }
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let result = self.volume.change(|fs| fs.removexattr(ino.0, name.as_bytes(), now_ns()));
+        let result = self.volume.change(|fs| fs.removexattr(ino.0, name.as_bytes(), stamp_ns()));
         answer_empty(reply, self.of_inode(ino.0, result));
     }
 

@@ -332,3 +332,30 @@ impl Drop for Disk {
         let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
     }
 }
+
+/// What `stat` says of everything below `root`, and of itself: a path and a line each.
+pub fn stats(root: &Path) -> Vec<(PathBuf, String)> {
+    use std::os::unix::fs::MetadataExt;
+    let mut found = vec![PathBuf::new()];
+    found.extend(listing(root).into_iter().map(|(path, _)| path));
+    let line = |path: PathBuf| {
+        let meta = fs::symlink_metadata(root.join(&path)).unwrap();
+        let (mtime, ctime) = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
+        let who = (meta.mode(), meta.nlink(), meta.uid(), meta.gid());
+        let size = (meta.size(), meta.blocks());
+        (path, format!("inode {}, {who:?}, {size:?}, mtime {mtime:?}, ctime {ctime:?}", meta.ino()))
+    };
+    found.into_iter().map(line).collect()
+}
+
+/// Fails at the first file of which `stat` says something else than it said.
+pub fn assert_same_stats(said: &[(PathBuf, String)], found: &[(PathBuf, String)], when: &str) {
+    let differ: Vec<_> = said.iter().zip(found).filter(|(said, found)| said != found).collect();
+    assert!(differ.is_empty(), "{when}: {} differ, such as {:#?}", differ.len(), differ[0]);
+    assert_eq!(said.len(), found.len(), "{when}");
+}
+
+/// Has the kernel forget what it knows of files that nobody has open.
+pub fn drop_caches() {
+    fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
+}

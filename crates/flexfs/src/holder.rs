@@ -1,0 +1,57 @@
+//! Who holds an image that is in use, as far as the kernel's tables tell.
+//!
+//! A server that was unmounted from outside goes on for a while: it writes its last checkpoint, or files of it are still
+//! open. Invariant: only a process that holds the lock on that very file counts.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::cli::Helper;
+use crate::fuse::mountpoint::{MOUNT_TYPE, mounts_of};
+
+/// Who holds an image.
+pub enum Holder {
+    /// A server, which has it mounted there.
+    Mounted(PathBuf),
+    /// A server that has not mounted it yet, or has it mounted no more.
+    Server,
+}
+
+/// The server that holds an image, if one does.
+pub fn server_of(image: &Path) -> Option<Holder> {
+    let image = image.canonicalize().ok()?;
+    let servers = lock_holders(&image).into_iter().filter(|pid| is_server(pid));
+    let mut found = None;
+    for pid in servers {
+        let mounted = mounts_of(&pid).into_iter().find(|mount| mount.kind == MOUNT_TYPE && mount.source == image);
+        match mounted {
+            Some(mount) => return Some(Holder::Mounted(mount.path)),
+            None => found = Some(Holder::Server),
+        }
+    }
+    found
+}
+
+/// The processes that hold a lock on a file, from lines such as `1: FLOCK  ADVISORY  WRITE 1298 fe:00:9994266 0 EOF`.
+fn lock_holders(path: &Path) -> Vec<String> {
+    let Ok(stat) = rustix::fs::stat(path) else { return Vec::new() };
+    let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+    let file = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);
+    let table = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let holder = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let at = fields.iter().position(|field| *field == file)?;
+        // `->` marks one that waits for the lock.
+        (!fields.contains(&"->")).then(|| fields.get(at.checked_sub(1)?).copied().map(str::to_owned))?
+    };
+    table.lines().filter_map(holder).collect()
+}
+
+/// Whether a process is a server: `flexfs mount`, or the helper of mount(8).
+fn is_server(pid: &str) -> bool {
+    let line = fs::read(Path::new("/proc").join(pid).join("cmdline")).unwrap_or_default();
+    let mut arguments = line.split(|&byte| byte == 0).map(OsStr::from_bytes);
+    arguments.next().is_some_and(Helper::is_named) || arguments.any(|argument| argument == "mount")
+}
