@@ -180,18 +180,22 @@ pub fn open_chip(path: &Path, read_only: bool) -> Result<Chip> {
 
 fn wait_for_chip(path: &Path, read_only: bool) -> Result<Chip, EmulatorError> {
     let (start, mut told) = (Instant::now(), false);
+    // The kernel's table of locks may leave one out while others come and go.
+    let mut server_seen = start;
     loop {
         let opened = Chip::open_image(path, read_only);
         let Err(EmulatorError::InUse { .. }) = opened else { return opened };
-        let waited = start.elapsed() >= PATIENCE;
         match server_of(path) {
             Some(Holder::Mounted(_)) => return opened,
-            None if waited => return opened,
-            Some(Holder::Server) if waited && !told => {
-                output::complain(&format!("{}: waiting for its server to end", path.display()));
-                told = true;
+            None if server_seen.elapsed() >= PATIENCE => return opened,
+            None => {}
+            Some(Holder::Server) => {
+                server_seen = Instant::now();
+                if start.elapsed() >= PATIENCE && !told {
+                    output::complain(&format!("{}: waiting for its server to end", path.display()));
+                    told = true;
+                }
             }
-            Some(Holder::Server) | None => {}
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -154,13 +154,14 @@ pub fn write(
     flags: WriteFlags,
 ) -> Result<u32, Errno> {
     let written = volume.change(|fs| {
+        let now_ns = volume.contents_ns();
         if flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
             drop_privileges(fs, ino)?;
         }
-        let mut done = fs.write(ino, offset, data, stamp_ns())?;
+        let mut done = fs.write(ino, offset, data, now_ns)?;
         // From its page cache the kernel does not look at a short count: only an error reaches the caller.
         while done < data.len() && flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
-            done += fs.write(ino, offset + done as u64, data.get(done..).unwrap_or_default(), stamp_ns())?;
+            done += fs.write(ino, offset + done as u64, data.get(done..).unwrap_or_default(), now_ns)?;
         }
         Ok(done)
     });

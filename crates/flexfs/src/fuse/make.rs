@@ -68,14 +68,14 @@ pub fn create(
 }
 
 /// Changes attributes, and with them what the kernel leaves to a file system.
-pub fn change(fs: &mut Fs<Chip>, req: &Request, ino: Ino, mut changes: SetAttr) -> Result<Attr, Error> {
+pub fn change(fs: &mut Fs<Chip>, req: &Request, ino: Ino, mut changes: SetAttr, now_ns: i64) -> Result<Attr, Error> {
     let owner_changes = changes.uid.is_some() || changes.gid.is_some();
     if changes.mode.is_none() && (owner_changes || changes.size.is_some() && !is_root(req)) {
         changes.mode = without_privileges(fs.getattr(ino)?.mode);
     } else if let Some(mode) = changes.mode {
-        acl::follow_mode(fs, ino, mode & PERMISSIONS, stamp_ns())?;
+        acl::follow_mode(fs, ino, mode & PERMISSIONS, now_ns)?;
     }
-    fs.setattr(ino, changes, stamp_ns())
+    fs.setattr(ino, changes, now_ns)
 }
 
 /// Sets an attribute; one that is an access control list has its effect on the mode.

@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use emulator::Chip;
-use flexfs_core::{Error, Fs};
+use flexfs_core::{Error, Fs, Times};
 use fuser::Errno;
 
 use super::Manner;
 use super::complaints::Complaints;
-use crate::clock::now_ns;
+use crate::clock::{now_ns, stamp_ns};
 use crate::health::Health;
 
 /// How old a change may get before the timer syncs it, unless a mount says otherwise.
@@ -50,6 +50,14 @@ impl Volume {
         let open = Mutex::new(Some(Open { fs, dirty_since: None, health_seen: None }));
         let complaints = Complaints::about(name);
         Self { open, waiting: AtomicUsize::new(0), image, complaints, manner: *manner }
+    }
+
+    /// The time of a change of contents: a stamp, unless the kernel keeps those.
+    pub fn contents_ns(&self) -> i64 {
+        match self.manner.times() {
+            Times::OfCaller => now_ns(),
+            Times::OfVolume => stamp_ns(),
+        }
     }
 
     /// Runs an operation that changes nothing a sync would have to cover.
