@@ -249,7 +249,7 @@ impl<N: Nand> Fs<N> {
     pub fn setattr(&mut self, ino: Ino, changes: SetAttr, now_ns: i64) -> Result<Attr> {
         self.begin_removal()?;
         let mut inode = self.inode(ino)?;
-        let by_caller = self.options.times == Times::OfCaller && inode.is_file();
+        let by_caller = self.leaves_times(&inode);
         let changed_ns = if by_caller { inode.ctime_ns } else { self.stamp_ns(now_ns) };
         if let Some(size) = changes.size {
             match inode.mode & kind::MASK {
@@ -355,11 +355,15 @@ impl<N: Nand> Fs<N> {
         }
     }
 
+    /// Whether the caller keeps the times of changes of an inode.
+    fn leaves_times(&self, inode: &Inode) -> bool {
+        self.options.times == Times::OfCaller && inode.is_file()
+    }
+
     /// Notes that an inode's contents change now, unless the caller keeps its times. A time in the tick of the last
     /// change is that of the last change: a tag, from which a replay learns of this one, does not tell them apart.
     pub(crate) fn touch(&self, inode: &mut Inode, now_ns: i64) {
-        let by_caller = self.options.times == Times::OfCaller && inode.is_file();
-        if !by_caller && ticks(now_ns) != ticks(inode.mtime_ns) {
+        if !self.leaves_times(inode) && ticks(now_ns) != ticks(inode.mtime_ns) {
             let stamp_ns = self.stamp_ns(now_ns);
             (inode.mtime_ns, inode.ctime_ns) = (stamp_ns, stamp_ns);
         }
