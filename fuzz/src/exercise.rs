@@ -6,7 +6,7 @@
 
 use emulator::Chip;
 use flexfs_core::{
-    Atime, Compression, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, RenameMode, Result, SetAttr, kind,
+    Atime, Compression, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, RenameMode, Result, SetAttr, kind,
 };
 use lab::crash::BASE_NS;
 use nand::Nand;
@@ -29,7 +29,7 @@ const BACKGROUND_STEPS: usize = 12;
 /// How a volume is mounted and used.
 #[derive(Clone, Copy, Debug)]
 pub struct Use {
-    mode: Mode,
+    policy: Policy,
     compression: Compression,
     atime: Atime,
     cache_bytes: usize,
@@ -49,7 +49,7 @@ impl Use {
     pub(crate) fn decode(how: u8, seed: u8, cut: u8) -> Self {
         let pick = |bit: u8| how >> bit & 1 != 0;
         Self {
-            mode: [Mode::Baseline, Mode::NativeOnly, Mode::SlcOnly, Mode::Baseline][usize::from(how % 4)],
+            policy: [Policy::BASELINE, Policy::NATIVE_ONLY, Policy::SLC_ONLY, Policy::BASELINE][usize::from(how % 4)],
             compression: if pick(2) { Compression::Lz4 } else { Compression::None },
             atime: if pick(3) { Atime::Relative } else { Atime::None },
             cache_bytes: if pick(4) { 16 << 10 } else { 128 << 10 },
@@ -64,7 +64,7 @@ impl Use {
     fn options(&self, read_only: bool) -> MountOptions {
         MountOptions {
             read_only,
-            mode: self.mode,
+            policy: self.policy,
             compression: self.compression,
             atime: self.atime,
             cache_bytes: self.cache_bytes,

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use emulator::FaultConfig;
-use flexfs_core::{Compression, Mode, MountOptions};
+use flexfs_core::{Compression, MountOptions, Policy};
 use lab::crash::{Rig, Run};
 use lab::ops::{Supply, Words};
 use libfuzzer_sys::arbitrary::{Arbitrary, Result, Unstructured};
@@ -54,7 +54,7 @@ struct Kind {
     profile: &'static str,
     blocks: u32,
     pages: u32,
-    mode: Mode,
+    policy: Policy,
     compression: Compression,
     cache_bytes: usize,
     /// It has blocks to spare for some that fail.
@@ -62,26 +62,26 @@ struct Kind {
 }
 
 const KINDS: [Kind; 8] = [
-    kind("flexfs-mlc", 40, 16, Mode::Baseline, Compression::None, 64 << 10, false),
-    kind("flexfs-mlc", 96, 16, Mode::Baseline, Compression::None, 128 << 10, true),
-    kind("flexfs-mlc", 48, 16, Mode::NativeOnly, Compression::None, 64 << 10, false),
-    kind("flexfs-mlc", 96, 16, Mode::NativeOnly, Compression::Lz4, 128 << 10, true),
-    kind("flexfs-mlc", 48, 16, Mode::SlcOnly, Compression::None, 64 << 10, false),
-    kind("flexfs-mlc", 40, 32, Mode::Baseline, Compression::Lz4, 32 << 10, false),
-    kind("tlc-3d", 42, 24, Mode::Baseline, Compression::None, 128 << 10, false),
-    kind("codesign-mlc8", 64, 16, Mode::Baseline, Compression::Lz4, 64 << 10, false),
+    kind("flexfs-mlc", 40, 16, Policy::BASELINE, Compression::None, 64 << 10, false),
+    kind("flexfs-mlc", 96, 16, Policy::BASELINE, Compression::None, 128 << 10, true),
+    kind("flexfs-mlc", 48, 16, Policy::NATIVE_ONLY, Compression::None, 64 << 10, false),
+    kind("flexfs-mlc", 96, 16, Policy::NATIVE_ONLY, Compression::Lz4, 128 << 10, true),
+    kind("flexfs-mlc", 48, 16, Policy::SLC_ONLY, Compression::None, 64 << 10, false),
+    kind("flexfs-mlc", 40, 32, Policy::BASELINE, Compression::Lz4, 32 << 10, false),
+    kind("tlc-3d", 42, 24, Policy::BASELINE, Compression::None, 128 << 10, false),
+    kind("codesign-mlc8", 64, 16, Policy::BASELINE, Compression::Lz4, 64 << 10, false),
 ];
 
 const fn kind(
     profile: &'static str,
     blocks: u32,
     pages: u32,
-    mode: Mode,
+    policy: Policy,
     compression: Compression,
     cache_bytes: usize,
     may_fail: bool,
 ) -> Kind {
-    Kind { profile, blocks, pages, mode, compression, cache_bytes, may_fail }
+    Kind { profile, blocks, pages, policy, compression, cache_bytes, may_fail }
 }
 
 impl<'a> Arbitrary<'a> for Input {
@@ -119,11 +119,11 @@ impl Step {
 
 impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Kind { profile, blocks, pages, mode, .. } = self.kind();
+        let Kind { profile, blocks, pages, policy, .. } = self.kind();
         writeln!(
             f,
             "{profile}, {blocks} blocks of {pages} pages, {}, seed {}, aged {} steps, crowded at {} %",
-            mode.name(),
+            policy.name(),
             self.seed,
             self.ageing,
             self.crowded_percent
@@ -148,8 +148,8 @@ impl Input {
     }
 
     fn play(&self, tell: &mut dyn FnMut(String)) -> std::result::Result<(), String> {
-        let Kind { profile, blocks, pages, mode, compression, cache_bytes, may_fail } = *self.kind();
-        let options = MountOptions { mode, compression, cache_bytes, ..MountOptions::default() };
+        let Kind { profile, blocks, pages, policy, compression, cache_bytes, may_fail } = *self.kind();
+        let options = MountOptions { policy, compression, cache_bytes, ..MountOptions::default() };
         let mut rig = Rig::small(profile, blocks, pages, options)?;
         let seed = u64::from(self.seed);
         rig.faults = FaultConfig { fail_at_once: self.seed % 2 == 1, ..FaultConfig::power_cuts(seed) };

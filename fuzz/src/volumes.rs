@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use emulator::{Chip, FaultConfig, Profile};
-use flexfs_core::{Compression, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, Result, SetAttr, kind};
+use flexfs_core::{Compression, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, Result, SetAttr, kind};
 use lab::content::{Fill, Texture};
 use lab::crash::{BASE_NS, Rig};
 
@@ -66,14 +66,14 @@ fn make(profile: &Profile) -> std::result::Result<[Chip; 2], String> {
     let options = MountOptions { cache_bytes: 128 << 10, now_ns: BASE_NS, ..MountOptions::default() };
     let rig = Rig { profile: profile.clone(), faults: FaultConfig::default(), options: options.clone() };
     let mut fs = rig.format(rig.chip(1)?, 1)?.fs;
-    let mount = |chip, mode, compression| {
-        Fs::mount(chip, MountOptions { mode, compression, ..options.clone() }).map_err(|(_, error)| error.to_string())
+    let mount = |chip, policy, compression| {
+        Fs::mount(chip, MountOptions { policy, compression, ..options.clone() }).map_err(|(_, error)| error.to_string())
     };
     let said = |error: flexfs_core::Error| error.to_string();
     furnish(&mut fs).map_err(said)?;
-    let mut fs = mount(unmounted(fs)?, Mode::NativeOnly, Compression::Lz4)?;
+    let mut fs = mount(unmounted(fs)?, Policy::NATIVE_ONLY, Compression::Lz4)?;
     write_natively(&mut fs).map_err(said)?;
-    let mut fs = mount(unmounted(fs)?, Mode::Baseline, Compression::None)?;
+    let mut fs = mount(unmounted(fs)?, Policy::BASELINE, Compression::None)?;
     wear(&mut fs).map_err(said)?;
     leave_things_open(&mut fs).map_err(said)?;
     let mut cut = fs.chip().snapshot();

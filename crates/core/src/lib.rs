@@ -1,8 +1,9 @@
 //! FlexFS, the file system: over any [`nand::Nand`], without a clock, a file or randomness of its own.
 //!
-//! From the ground up: `format` (the bytes), `flash` (slots, heads, blocks), `index` (where everything stands),
-//! `policy` (decisions, as values), `fs` (the operations), `reclaim` (making room), `mount` (format, checkpoint,
-//! replay), `check`, `salvage`. Invariant: no input makes it panic, and it never returns data whose checksum fails.
+//! From the ground up, each room calling only those before it: `format` (the bytes), `flash` (slots, log heads, blocks,
+//! anchors), `index` (where everything stands), `policy` (decisions, as values), `manage` (what the policies remember),
+//! `store` (records made durable and found again), `mount` (format, replay, recovery), `check`, `salvage`, `dump`, and
+//! `fs` (the operations). Invariant: no input makes it panic, and it never returns data whose checksum fails.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -13,20 +14,26 @@
 extern crate alloc;
 
 mod check;
+pub mod dump;
 mod error;
 mod flash;
 mod format;
 mod fs;
 mod index;
+mod manage;
 mod mount;
 mod policy;
-mod reclaim;
 mod salvage;
+mod store;
 
+pub use check::CheckReport;
 pub use error::{Error, Result};
+pub use format::inode::{Ino, ROOT_INO, kind};
 pub use fs::Fs;
-pub use fs::data::Unchecked;
-pub use fs::dump;
 pub use fs::types::*;
-pub use policy::{Mode, wear};
+pub use mount::format::FormatOptions;
+pub use policy::{Policy, wear};
 pub use salvage::{Doubt, Salvaged};
+pub use store::chunks::Unchecked;
+pub use store::options::*;
+pub use store::report::{BlockCounts, Ended, Info, StatFs};

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use flexfs_core::{Compression, Mode, MountOptions};
+use flexfs_core::{Compression, MountOptions, Policy};
 use lab::crash::{Rig, Run, Tally};
 use lab::ops::{Supply, Words};
 
@@ -34,8 +34,8 @@ fn parse() -> Result<Plan, String> {
     let mode = take("--mode", "baseline");
     let compression = if take("--lz4", "no") == "yes" { Compression::Lz4 } else { Compression::None };
     let cache_bytes = number(take("--cache", "262144"))? as usize;
-    let mode = Mode::from_name(&mode).ok_or(format!("no mode is named {mode}"))?;
-    let options = MountOptions { mode, compression, cache_bytes, ..MountOptions::default() };
+    let policy = Policy::from_name(&mode).ok_or(format!("no mode is named {mode}"))?;
+    let options = MountOptions { policy, compression, cache_bytes, ..MountOptions::default() };
     let profile = take("--profile", "flexfs-mlc");
     let (blocks, pages) = (number(take("--blocks", "64"))? as u32, number(take("--pages", "16"))? as u32);
     let seeds = take("--seeds", "1..10");

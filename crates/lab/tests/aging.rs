@@ -2,7 +2,7 @@
 //! is written to death keeps every synced byte.
 
 use emulator::{BitErrors, Chip, FaultConfig};
-use flexfs_core::{Ended, Error, Fs, Mode, MountOptions, NewNode, ROOT_INO, SetAttr, kind};
+use flexfs_core::{Ended, Error, Fs, MountOptions, NewNode, Policy, ROOT_INO, SetAttr, kind};
 use lab::content::{Fill, Texture, mix};
 use lab::crash::Rig;
 
@@ -10,8 +10,8 @@ const CHUNK_BYTES: usize = 4096;
 const BLOCKS: u64 = 64;
 const MONTH_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
 
-fn rig(mode: Mode) -> Rig {
-    let options = MountOptions { mode, cache_bytes: 128 << 10, ..MountOptions::default() };
+fn rig(policy: Policy) -> Rig {
+    let options = MountOptions { policy, cache_bytes: 128 << 10, ..MountOptions::default() };
     let rig = Rig::small("flexfs-mlc", BLOCKS as u32, 16, options).unwrap();
     Rig { faults: FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::default() }, ..rig }
 }
@@ -61,9 +61,9 @@ fn lost(fs: &mut Fs<Chip>, ino: u64, chunks: u64) -> usize {
 }
 
 /// Three months without power, a short time with it, and so on for eight years: what is left unreadable.
-fn eight_years(mode: Mode, timer: bool) -> usize {
+fn eight_years(policy: Policy, timer: bool) -> usize {
     const CHUNKS: u64 = 200;
-    let rig = rig(mode);
+    let rig = rig(policy);
     let (fs, ino) = with_file(&rig, CHUNKS);
     let (mut chip, outcome) = fs.unmount(0);
     outcome.unwrap();
@@ -83,10 +83,10 @@ fn eight_years(mode: Mode, timer: bool) -> usize {
 
 #[test]
 fn what_fades_without_power_is_written_anew_while_there_is_some() {
-    for mode in [Mode::Baseline, Mode::NativeOnly] {
-        assert_eq!(eight_years(mode, true), 0, "{mode:?}");
+    for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
+        assert_eq!(eight_years(policy, true), 0, "{policy:?}");
     }
-    assert!(eight_years(Mode::NativeOnly, false) > 0, "the medium does not fade: this proves nothing");
+    assert!(eight_years(Policy::NATIVE_ONLY, false) > 0, "the medium does not fade: this proves nothing");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn what_reading_wears_out_is_written_anew_before_it_is_lost() {
     const HOUR_NS: i64 = 3_600_000_000_000;
     const CHUNKS: u64 = 40;
     for timer in [true, false] {
-        let mut rig = rig(Mode::NativeOnly);
+        let mut rig = rig(Policy::NATIVE_ONLY);
         rig.profile.errors.native.per_read = 1e-6;
         rig.profile.errors.slc.per_read = 1e-6;
         let (mut fs, ino) = with_file(&rig, CHUNKS);
@@ -134,8 +134,8 @@ struct Life {
 const MOUNTS_MAX: usize = 30;
 
 impl Life {
-    fn new(mode: Mode) -> Self {
-        let mut rig = rig(mode);
+    fn new(policy: Policy) -> Self {
+        let mut rig = rig(policy);
         rig.faults = FaultConfig { wear_failures: true, bit_errors: BitErrors::Drawn, ..FaultConfig::power_cuts(7) };
         (rig.profile.endurance.native_erases, rig.profile.endurance.slc_erases) = (ENDURANCE, ENDURANCE);
         let mut probe = rig.format(rig.chip(7).unwrap(), 7).unwrap().fs;
@@ -245,8 +245,8 @@ fn live_on(life: &mut Life) -> Error {
 /// chip out.
 #[test]
 fn a_volume_left_to_itself_comes_to_rest_and_its_blocks_are_near_each_other() {
-    for mode in [Mode::Baseline, Mode::NativeOnly] {
-        let mut rig = rig(mode);
+    for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
+        let mut rig = rig(policy);
         rig.profile.endurance.native_erases = ENDURANCE;
         let mut probe = rig.format(rig.chip(7).unwrap(), 7).unwrap().fs;
         let chunks = probe.statfs().unwrap().capacity_bytes / 2 / CHUNK_BYTES as u64;
@@ -260,7 +260,7 @@ fn a_volume_left_to_itself_comes_to_rest_and_its_blocks_are_near_each_other() {
         background(&mut fs, 0);
         let after = fs.info().unwrap();
         let (gap, rest) = (before.erases_max - before.erases_min, after.erases_total - before.erases_total);
-        println!("{mode:?}: blocks {gap} erases apart; {rest} erases until it rests");
+        println!("{policy:?}: blocks {gap} erases apart; {rest} erases until it rests");
         assert!(gap > 30 && rest > 0, "nothing is to be levelled");
         assert!(rest < 2 * BLOCKS, "{rest} erases of {BLOCKS} blocks");
         // What is free now is young: callers go on with that.
@@ -273,8 +273,8 @@ fn a_volume_left_to_itself_comes_to_rest_and_its_blocks_are_near_each_other() {
 
 #[test]
 fn a_chip_that_is_written_to_death_keeps_every_synced_byte() {
-    for mode in [Mode::Baseline, Mode::NativeOnly] {
-        let mut life = Life::new(mode);
+    for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
+        let mut life = Life::new(policy);
         let (mut worn, mut first_bad) = (None, None);
         let error = loop {
             if let Err(error) = life.write() {
@@ -300,7 +300,7 @@ fn a_chip_that_is_written_to_death_keeps_every_synced_byte() {
         let spread = erases.iter().map(|&count| (f64::from(count) / mean - 1.0).abs()).fold(0.0, f64::max);
         let info = life.fs().info().unwrap();
         println!(
-            "{mode:?}: worn after {worn:?} writes, first bad block and spare ones {first_bad:?}, too small after {full}, \
+            "{policy:?}: worn after {worn:?} writes, first bad block and spare ones {first_bad:?}, too small after {full}, \
              {error} after {}, {} chunks left, {} of {} blocks bad, {:?}; {mean:.0} erases on average, {:.1} % from it at most",
             life.writes,
             life.versions.len(),
@@ -324,7 +324,7 @@ fn a_chip_that_is_written_to_death_keeps_every_synced_byte() {
             life.verify();
         }
         let (left, cuts) = (life.versions.len(), life.cuts);
-        println!("{mode:?}: read-only from mount {mounts} on, {left} chunks left, {cuts} cuts");
+        println!("{policy:?}: read-only from mount {mounts} on, {left} chunks left, {cuts} cuts");
         assert!(life.fs().info().unwrap().ended.is_some(), "it does not end");
         assert!(cuts > 150, "{cuts} cuts");
         assert!(spread < 0.05, "erase counts are up to {:.1} % from their mean", 100.0 * spread);

@@ -1,10 +1,10 @@
 //! The bars of the issue, on the virtual figures of the workloads; nothing here looks at a real clock.
 
-use flexfs_core::Mode;
+use flexfs_core::Policy;
 use lab::bench::{Config, Report, Workload, run};
 
-fn measure(workload: Workload, bytes: u64, mode: Mode) -> Report {
-    let config = Config { bytes: Some(bytes), mode, ..Config::default() };
+fn measure(workload: Workload, bytes: u64, policy: Policy) -> Report {
+    let config = Config { bytes: Some(bytes), policy, ..Config::default() };
     let report = run(workload, &config, &mut |_, _| {}).unwrap();
     println!("{report:?}");
     report
@@ -12,39 +12,39 @@ fn measure(workload: Workload, bytes: u64, mode: Mode) -> Report {
 
 #[test]
 fn small_files_cost_little_more_than_two_programs_each() {
-    let report = measure(Workload::Small, 512 << 20, Mode::Baseline);
+    let report = measure(Workload::Small, 512 << 20, Policy::BASELINE);
     assert!(report.programs <= 4_200 && report.flash_s <= 1.85, "{report:?}");
 }
 
 #[test]
 fn a_synced_overwrite_costs_one_program() {
-    let report = measure(Workload::Over, 512 << 20, Mode::Baseline);
+    let report = measure(Workload::Over, 512 << 20, Policy::BASELINE);
     assert!(report.programs <= 2_090 && report.flash_s <= 0.95, "{report:?}");
 }
 
 #[test]
 fn sequential_native_writes_are_not_amplified() {
-    let report = measure(Workload::Seq, 512 << 20, Mode::NativeOnly);
+    let report = measure(Workload::Seq, 512 << 20, Policy::NATIVE_ONLY);
     assert!(report.write_amplification <= 1.02, "{report:?}");
 }
 
 #[test]
 fn random_overwrites_of_a_full_chip_stay_cheap() {
-    let report = measure(Workload::Gc, 64 << 20, Mode::Baseline);
+    let report = measure(Workload::Gc, 64 << 20, Policy::BASELINE);
     assert!(report.flash_s <= 28.0 && report.programs <= 36_000, "{report:?}");
 }
 
 #[test]
 fn a_mount_reads_few_pages_whatever_came_before() {
-    let report = measure(Workload::Mount, 512 << 20, Mode::Baseline);
+    let report = measure(Workload::Mount, 512 << 20, Policy::BASELINE);
     assert!(report.reads_clean.unwrap() <= 24 && report.reads_after_cut.unwrap() <= 400, "{report:?}");
 }
 
 #[test]
 fn nearly_all_of_a_chip_can_be_written_in_any_mode_that_uses_native_cells() {
     for (bytes, least) in [(512 << 20, 0.96), (64 << 20, 0.90)] {
-        for mode in [Mode::Baseline, Mode::NativeOnly] {
-            let report = measure(Workload::Capacity, bytes, mode);
+        for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
+            let report = measure(Workload::Capacity, bytes, policy);
             assert!(report.capacity.unwrap().fraction >= least, "{report:?}");
         }
     }

@@ -3,7 +3,7 @@
 //! Each programmed page of a volume with one fragmented file is damaged in turn, on a copy of its own.
 
 use emulator::{Chip, Corruption};
-use flexfs_core::{Ended, Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, RenameMode, Result, SetAttr, kind};
+use flexfs_core::{Ended, Error, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, RenameMode, Result, SetAttr, kind};
 use lab::content::{Fill, Texture};
 use lab::crash::Rig;
 
@@ -22,8 +22,8 @@ struct Damaged {
 }
 
 /// Does something to each damaged volume; how often it was refused.
-fn for_each_page(mode: Mode, mut act: impl FnMut(&mut Damaged) -> Result<()>) -> u32 {
-    let options = MountOptions { mode, cache_bytes: 128 << 10, ..MountOptions::default() };
+fn for_each_page(policy: Policy, mut act: impl FnMut(&mut Damaged) -> Result<()>) -> u32 {
+    let options = MountOptions { policy, cache_bytes: 128 << 10, ..MountOptions::default() };
     let rig = Rig::small("flexfs-mlc", 96, 16, options).unwrap();
     let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
     let [victim, good] = [&b"victim"[..], b"good"].map(|name| fs.create(ROOT_INO, name, FILE, 1).unwrap().ino);
@@ -60,7 +60,7 @@ impl Damaged {
 /// A new version moved over a file whose index could not be read lost its only name.
 #[test]
 fn what_is_moved_over_a_damaged_file_keeps_one_of_its_names() {
-    for_each_page(Mode::Baseline, |damaged| {
+    for_each_page(Policy::BASELINE, |damaged| {
         let moved = damaged.fs.rename(ROOT_INO, b"good", ROOT_INO, b"victim", RenameMode::Replace, 3);
         damaged.fs.sync(4)?;
         assert_eq!(damaged.has(b"good"), moved.is_err());
@@ -73,7 +73,7 @@ fn what_is_moved_over_a_damaged_file_keeps_one_of_its_names() {
 /// It was refused, but the name was gone, and the file's space with it for good.
 #[test]
 fn a_damaged_file_can_be_removed() {
-    let refused = for_each_page(Mode::Baseline, |damaged| {
+    let refused = for_each_page(Policy::BASELINE, |damaged| {
         let removed = damaged.fs.unlink(ROOT_INO, b"victim", 3);
         damaged.fs.sync(4)?;
         assert_eq!(damaged.has(b"victim"), removed.is_err());
@@ -88,8 +88,8 @@ fn a_damaged_file_can_be_removed() {
 /// An append to such a file was taken in, and then kept everything from being synced.
 #[test]
 fn what_a_damaged_file_takes_in_keeps_nobody_from_syncing() {
-    for mode in [Mode::Baseline, Mode::NativeOnly] {
-        let refused = for_each_page(mode, |damaged| {
+    for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
+        let refused = for_each_page(policy, |damaged| {
             let appended = damaged.fs.write(damaged.victim, PIECES * STEP_BYTES, b"tail", 3);
             damaged.fs.sync(4).unwrap();
             let other = damaged.fs.write(damaged.good, 4096, b"more", 5);
@@ -103,7 +103,7 @@ fn what_a_damaged_file_takes_in_keeps_nobody_from_syncing() {
 /// A shorter size that was refused took what had been written and not synced yet with it.
 #[test]
 fn a_size_that_is_refused_leaves_what_was_just_written() {
-    for_each_page(Mode::Baseline, |damaged| {
+    for_each_page(Policy::BASELINE, |damaged| {
         let at = 5 * STEP_BYTES;
         damaged.fs.write(damaged.victim, at, b"NEWDATA", 3)?;
         let cut = damaged.fs.setattr(damaged.victim, SetAttr { size: Some(STEP_BYTES), ..SetAttr::default() }, 3);
@@ -117,7 +117,7 @@ fn a_size_that_is_refused_leaves_what_was_just_written() {
 /// It was refused half-way: counted, but without a name.
 #[test]
 fn a_file_made_with_attributes_is_there_or_is_not_counted() {
-    for_each_page(Mode::Baseline, |damaged| {
+    for_each_page(Policy::BASELINE, |damaged| {
         let before = damaged.fs.statfs()?.files;
         let attributes: [(&[u8], &[u8]); 2] = [(b"system.a", b"1"), (b"system.b", b"2")];
         let made = damaged.fs.create_with(ROOT_INO, b"made", FILE, &attributes, 3);
@@ -134,7 +134,7 @@ fn a_file_made_with_attributes_is_there_or_is_not_counted() {
 fn what_was_synced_beside_an_unreadable_page_of_the_index_is_there_after_the_next_mount() {
     let bytes = Fill { seed: 2, start: 0, texture: Texture::Noise }.bytes(5000);
     let (mut sound, mut read_only) = (0, 0);
-    for_each_page(Mode::Baseline, |volume| {
+    for_each_page(Policy::BASELINE, |volume| {
         let late = volume.fs.create(ROOT_INO, b"late", FILE, 2)?.ino;
         assert_eq!(volume.fs.write(late, 0, &bytes, 2)?, bytes.len());
         volume.fs.sync(2)?;

@@ -1,7 +1,7 @@
 //! Programs and erases that fail: no data is lost, and the volume stays usable while good blocks are left.
 
 use emulator::{Chip, FaultConfig, TornKind};
-use flexfs_core::{Error, Fs, Mode, MountOptions, NewNode, ROOT_INO, kind};
+use flexfs_core::{Error, Fs, MountOptions, NewNode, Policy, ROOT_INO, kind};
 use lab::crash::{Rig, Run};
 use lab::ops::{Step, Supply};
 use nand::Nand;
@@ -10,12 +10,12 @@ const STEPS: usize = 6_000;
 const FAIL_A_PROGRAM_EVERY: usize = 400;
 const FAIL_AN_ERASE_EVERY: usize = 700;
 
-fn rig(mode: Mode) -> Rig {
-    sized(96, 16, mode)
+fn rig(policy: Policy) -> Rig {
+    sized(96, 16, policy)
 }
 
-fn sized(blocks: u32, pages: u32, mode: Mode) -> Rig {
-    let options = MountOptions { mode, cache_bytes: 128 << 10, ..MountOptions::default() };
+fn sized(blocks: u32, pages: u32, policy: Policy) -> Rig {
+    let options = MountOptions { policy, cache_bytes: 128 << 10, ..MountOptions::default() };
     Rig::small("flexfs-mlc", blocks, pages, options).unwrap()
 }
 
@@ -44,8 +44,8 @@ fn failing_history(rig: Rig, seed: u64, disruptions: usize) -> (u64, u64) {
 
 #[test]
 fn failing_programs_and_erases_lose_nothing() {
-    for (seed, mode) in [(1, Mode::Baseline), (2, Mode::NativeOnly), (3, Mode::Baseline)] {
-        let mut rig = rig(mode);
+    for (seed, policy) in [(1, Policy::BASELINE), (2, Policy::NATIVE_ONLY), (3, Policy::BASELINE)] {
+        let mut rig = rig(policy);
         rig.faults = FaultConfig { fail_at_once: seed == 3, ..FaultConfig::default() };
         println!("seed {seed}: {:?} programs and erases failed", failing_history(rig, seed, 0));
     }
@@ -155,7 +155,7 @@ fn a_volume_that_can_place_a_record_nowhere_writes_no_more() {
 
 #[test]
 fn failing_blocks_and_power_cuts_together_lose_nothing() {
-    println!("{:?} programs and erases failed", failing_history(rig(Mode::Baseline), 4, 10));
+    println!("{:?} programs and erases failed", failing_history(rig(Policy::BASELINE), 4, 10));
 }
 
 /// A mount writes its first anchor to the other block of the pair. Once that block could not be erased, and no other of
@@ -165,7 +165,7 @@ fn anchor_blocks_that_fail_at_the_first_change_after_a_mount_are_replaced() {
     // Of the sixteen blocks anchors may stand in.
     const FAILURES: u64 = 4;
     for seed in [5, 34] {
-        let mut run = Run::new(sized(32, 64, Mode::Baseline), seed, 90, 10).unwrap();
+        let mut run = Run::new(sized(32, 64, Policy::BASELINE), seed, 90, 10).unwrap();
         let mut supply = Supply::new(seed);
         let mut failures = 0;
         for _ in 0..STEPS {
@@ -187,7 +187,7 @@ fn anchor_blocks_that_fail_at_the_first_change_after_a_mount_are_replaced() {
 /// on in the only block left, and after two power cuts there was no page in it for another.
 #[test]
 fn an_anchor_block_that_fails_is_replaced_at_once_and_one_more_kept_free() {
-    let rig = sized(64, 16, Mode::Baseline);
+    let rig = sized(64, 16, Policy::BASELINE);
     let chip = filled(rig.chip(3).unwrap(), &rig);
     let mut supply = Supply::new(7);
     let mut failed = 0;
@@ -221,7 +221,7 @@ fn an_anchor_block_that_fails_is_replaced_at_once_and_one_more_kept_free() {
 /// is at rest and the block erased. A cut there left a torn page, and the next mount programmed the page once more.
 #[test]
 fn a_cut_while_an_anchor_block_is_replaced_leaves_no_block_that_looks_erased() {
-    let rig = sized(64, 16, Mode::Baseline);
+    let rig = sized(64, 16, Policy::BASELINE);
     // Nearly empty, so that its blocks count as erased.
     let chip = holding(rig.chip(3).unwrap(), &rig, 20);
     for (cut, seed) in (0..6).flat_map(|cut| (0..6).map(move |seed| (cut, seed))) {
@@ -245,7 +245,7 @@ fn a_cut_while_an_anchor_block_is_replaced_leaves_no_block_that_looks_erased() {
 /// head went on in the block, and the chip refused every mount.
 #[test]
 fn a_block_marked_bad_under_a_log_head_is_left() {
-    let rig = sized(64, 16, Mode::Baseline);
+    let rig = sized(64, 16, Policy::BASELINE);
     let chip = filled(rig.chip(3).unwrap(), &rig);
     for writes in 1..30 {
         let mut fs = mount(chip.snapshot(), &rig);
@@ -263,7 +263,7 @@ fn a_block_marked_bad_under_a_log_head_is_left() {
 /// the first sixteen blocks is free, and anchors go on in the block they are in until one has been emptied.
 #[test]
 fn a_volume_makes_do_with_one_anchor_block_until_another_is_emptied() {
-    let rig = sized(64, 64, Mode::Baseline);
+    let rig = sized(64, 64, Policy::BASELINE);
     let mut chip = rig.chip(3).unwrap();
     chip = filled(chip, &rig);
     let mut supply = Supply::new(3);
@@ -290,7 +290,7 @@ fn a_volume_makes_do_with_one_anchor_block_until_another_is_emptied() {
 /// nothing was changed had used all of it, and no mount succeeded any more.
 #[test]
 fn a_volume_that_lost_an_anchor_block_can_be_mounted_again_and_again() {
-    let rig = sized(64, 64, Mode::Baseline);
+    let rig = sized(64, 64, Policy::BASELINE);
     let mut chip = filled(rig.chip(3).unwrap(), &rig);
     let mut supply = Supply::new(4);
     for round in 0..30 {
@@ -322,7 +322,7 @@ fn a_volume_that_lost_an_anchor_block_can_be_mounted_again_and_again() {
 /// power failed in the first anchor of a recovery, and the next mount could write nothing any more.
 #[test]
 fn a_volume_of_short_blocks_that_lost_an_anchor_block_survives_a_cut_in_its_recovery() {
-    let rig = sized(64, 16, Mode::Baseline);
+    let rig = sized(64, 16, Policy::BASELINE);
     let mut chip = filled(rig.chip(3).unwrap(), &rig);
     let mut supply = Supply::new(5);
     for round in 0..40 {

@@ -2,7 +2,7 @@
 //! or erase may have been torn, on however many dies.
 
 use emulator::Chip;
-use flexfs_core::{Mode, MountOptions};
+use flexfs_core::{MountOptions, Policy};
 use lab::crash::{Emulated, History, Reading, Rig, Twin};
 use lab::ops::{Step, Supply};
 use nand::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, ReadInfo};
@@ -94,8 +94,8 @@ fn mounted(chip: Single, mut history: History, now_ns: i64, rig: &Rig) -> Twin<S
 #[test]
 fn no_operation_is_posted_before_the_last_one_has_ended() {
     for (profile, blocks, pages) in [("codesign-mlc8", 64, 16), ("tlc-3d", 42, 24)] {
-        for mode in [Mode::Baseline, Mode::NativeOnly] {
-            let rig = Rig::small(profile, blocks, pages, MountOptions { mode, ..MountOptions::default() }).unwrap();
+        for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
+            let rig = Rig::small(profile, blocks, pages, MountOptions { policy, ..MountOptions::default() }).unwrap();
             let chip = Single { chip: rig.chip(1).unwrap(), in_flight: false, operations: 0 };
             let mut twin = rig.format(chip, 1).unwrap();
             let shape = rig.shape(&mut twin, 85, 20).unwrap();

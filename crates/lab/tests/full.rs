@@ -2,7 +2,7 @@
 //! and hold as much the last time as the first.
 
 use emulator::Chip;
-use flexfs_core::{Compression, Error, Fs, Mode, MountOptions, NewNode, ROOT_INO, kind};
+use flexfs_core::{Compression, Error, Fs, MountOptions, NewNode, Policy, ROOT_INO, kind};
 use lab::content::{Fill, Texture, mix};
 use lab::crash::Rig;
 
@@ -103,8 +103,8 @@ impl Volume {
 }
 
 /// Fills, overwrites, half empties and refills a volume, fifty times.
-fn never_wedges(mode: Mode, compression: Compression, profile: &str, pages_per_block: u32) {
-    let options = MountOptions { mode, compression, cache_bytes: 256 << 10, ..MountOptions::default() };
+fn never_wedges(policy: Policy, compression: Compression, profile: &str, pages_per_block: u32) {
+    let options = MountOptions { policy, compression, cache_bytes: 256 << 10, ..MountOptions::default() };
     let rig = Rig::small(profile, BLOCKS as u32, pages_per_block, options.clone()).unwrap();
     let fs = rig.format(rig.chip(3).unwrap(), 3).unwrap().fs;
     let mut volume = Volume { fs, files: Default::default(), next: 0, now_ns: 0 };
@@ -143,8 +143,8 @@ impl Volume {
 #[test]
 fn a_full_native_volume_that_is_mounted_slc_only_can_be_emptied_and_used_on() {
     for (profile, pages) in [("flexfs-mlc", 16), ("tlc-3d", 24)] {
-        let mode = |mode| MountOptions { mode, cache_bytes: 256 << 10, ..MountOptions::default() };
-        let rig = Rig::small(profile, BLOCKS as u32, pages, mode(Mode::NativeOnly)).unwrap();
+        let policy = |policy| MountOptions { policy, cache_bytes: 256 << 10, ..MountOptions::default() };
+        let rig = Rig::small(profile, BLOCKS as u32, pages, policy(Policy::NATIVE_ONLY)).unwrap();
         let fs = rig.format(rig.chip(3).unwrap(), 3).unwrap().fs;
         let mut volume = Volume { fs, files: Default::default(), next: 0, now_ns: 0 };
         volume.fill();
@@ -152,7 +152,7 @@ fn a_full_native_volume_that_is_mounted_slc_only_can_be_emptied_and_used_on() {
         volume.overwrite(1000);
         volume.fs.chip_mut().fail_erase_at(0);
         let erases = volume.fs.info().unwrap().erases_total;
-        volume = volume.remount(mode(Mode::SlcOnly));
+        volume = volume.remount(policy(Policy::SLC_ONLY));
         let capacity_bytes = volume.fs.info().unwrap().capacity_bytes;
         for cycle in 0.. {
             volume.overwrite(cycle);
@@ -169,32 +169,32 @@ fn a_full_native_volume_that_is_mounted_slc_only_can_be_emptied_and_used_on() {
         println!("{profile}: {} KiB, {erases} erases", info.used_bytes >> 10);
         assert!(erases < BLOCKS * 80, "{erases} erases to empty and fill {BLOCKS} blocks");
         assert!(info.used_bytes > capacity_bytes * 9 / 10, "{} of {capacity_bytes} bytes", info.used_bytes);
-        volume = volume.remount(mode(Mode::SlcOnly));
+        volume = volume.remount(policy(Policy::SLC_ONLY));
         assert_eq!(volume.fs.check().unwrap().findings, Vec::<String>::new());
     }
 }
 
 #[test]
 fn a_migrating_volume_never_wedges_and_holds_as_much_as_ever() {
-    never_wedges(Mode::Baseline, Compression::None, "flexfs-mlc", 16);
+    never_wedges(Policy::BASELINE, Compression::None, "flexfs-mlc", 16);
 }
 
 #[test]
 fn a_native_volume_never_wedges_and_holds_as_much_as_ever() {
-    never_wedges(Mode::NativeOnly, Compression::None, "flexfs-mlc", 16);
+    never_wedges(Policy::NATIVE_ONLY, Compression::None, "flexfs-mlc", 16);
 }
 
 #[test]
 fn an_slc_volume_never_wedges_and_holds_as_much_as_ever() {
-    never_wedges(Mode::SlcOnly, Compression::None, "flexfs-mlc", 32);
+    never_wedges(Policy::SLC_ONLY, Compression::None, "flexfs-mlc", 32);
 }
 
 #[test]
 fn a_compressed_volume_never_wedges_and_holds_as_much_as_ever() {
-    never_wedges(Mode::Baseline, Compression::Lz4, "flexfs-mlc", 16);
+    never_wedges(Policy::BASELINE, Compression::Lz4, "flexfs-mlc", 16);
 }
 
 #[test]
 fn a_one_shot_tlc_volume_never_wedges_and_holds_as_much_as_ever() {
-    never_wedges(Mode::Baseline, Compression::None, "tlc-3d", 12);
+    never_wedges(Policy::BASELINE, Compression::None, "tlc-3d", 12);
 }

@@ -2,7 +2,7 @@
 //! nothing else, and wrong bytes are never returned.
 
 use emulator::{BitErrors, Chip, Corruption, FaultConfig};
-use flexfs_core::{Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, SetAttr, kind};
+use flexfs_core::{Error, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, SetAttr, kind};
 use lab::content::{Fill, Texture, mix};
 use lab::crash::{Rig, Run};
 use lab::ops::Supply;
@@ -11,14 +11,14 @@ use nand::Nand;
 
 const STEPS: usize = 6_000;
 
-fn rig(mode: Mode) -> Rig {
-    let options = MountOptions { mode, cache_bytes: 128 << 10, ..MountOptions::default() };
+fn rig(policy: Policy) -> Rig {
+    let options = MountOptions { policy, cache_bytes: 128 << 10, ..MountOptions::default() };
     Rig::small("flexfs-mlc", 96, 16, options).unwrap()
 }
 
 #[test]
 fn correctable_bit_errors_and_factory_bad_blocks_change_nothing() {
-    let mut rig = rig(Mode::Baseline);
+    let mut rig = rig(Policy::BASELINE);
     rig.faults = FaultConfig { bit_errors: BitErrors::Correctable, ..FaultConfig::power_cuts(5) };
     let mut chip = rig.chip(5).unwrap();
     let bad = chip.scatter_bad_blocks(0.05).unwrap();
@@ -40,8 +40,8 @@ fn contents(file: u64) -> Vec<u8> {
 }
 
 /// An unmounted chip that holds a few files.
-fn filled_chip(mode: Mode) -> (Rig, Chip) {
-    let rig = rig(mode);
+fn filled_chip(policy: Policy) -> (Rig, Chip) {
+    let rig = rig(policy);
     let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
     let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
     for file in 0..FILES {
@@ -97,8 +97,8 @@ fn mount(chip: Chip, rig: &Rig) -> Result<Fs<Chip>, Error> {
 }
 
 /// Damages each programmed page in turn, each on a copy of its own, and counts what was lost by it.
-fn damage_each_page(mode: Mode, corruption: Corruption) -> Vec<Readable> {
-    let (rig, chip) = filled_chip(mode);
+fn damage_each_page(policy: Policy, corruption: Corruption) -> Vec<Readable> {
+    let (rig, chip) = filled_chip(policy);
     let damage = |(block, page)| {
         let mut copy = chip.snapshot();
         copy.corrupt_page(block, page, corruption).unwrap();
@@ -110,17 +110,17 @@ fn damage_each_page(mode: Mode, corruption: Corruption) -> Vec<Readable> {
 
 #[test]
 fn a_damaged_page_gives_eio_for_what_it_held_and_wrong_bytes_never() {
-    for (mode, corruption) in [
-        (Mode::Baseline, Corruption::FlipBits(3)),
-        (Mode::Baseline, Corruption::FlipSpareBits(2)),
-        (Mode::NativeOnly, Corruption::Uncorrectable),
-        (Mode::NativeOnly, Corruption::FlipBits(700)),
+    for (policy, corruption) in [
+        (Policy::BASELINE, Corruption::FlipBits(3)),
+        (Policy::BASELINE, Corruption::FlipSpareBits(2)),
+        (Policy::NATIVE_ONLY, Corruption::Uncorrectable),
+        (Policy::NATIVE_ONLY, Corruption::FlipBits(700)),
     ] {
-        let losses = damage_each_page(mode, corruption);
+        let losses = damage_each_page(policy, corruption);
         let none = losses.iter().filter(|loss| loss.lost_chunks + loss.lost_files == 0).count();
         let one = losses.iter().filter(|loss| (loss.lost_chunks, loss.lost_files) == (1, 0)).count();
         let more = losses.len() - none - one;
-        println!("{mode:?} {corruption:?}: {} pages: {none} cost nothing, {one} a chunk, {more} more", losses.len());
+        println!("{policy:?} {corruption:?}: {} pages: {none} cost nothing, {one} a chunk, {more} more", losses.len());
         if !matches!(corruption, Corruption::FlipSpareBits(_)) {
             assert!(one as u64 >= FILES * CHUNKS, "data pages: {one} cost one chunk");
         }
@@ -132,7 +132,7 @@ fn a_damaged_page_gives_eio_for_what_it_held_and_wrong_bytes_never() {
 /// the second one, and with that page was lost what says where everything stands.
 #[test]
 fn a_volume_at_rest_has_two_pages_that_say_where_everything_stands() {
-    let (rig, chip) = filled_chip(Mode::Baseline);
+    let (rig, chip) = filled_chip(Policy::BASELINE);
     let (mut cuts, mut alone) = (0, 0);
     loop {
         let mut fs = mount(chip.snapshot(), &rig).unwrap();
@@ -164,7 +164,7 @@ fn a_volume_at_rest_has_two_pages_that_say_where_everything_stands() {
 
 #[test]
 fn damage_under_a_mounted_volume_is_told_and_counted() {
-    let (rig, chip) = filled_chip(Mode::Baseline);
+    let (rig, chip) = filled_chip(Policy::BASELINE);
     let mut fs = mount(chip, &rig).unwrap();
     for (block, page) in fs.chip().written_pages() {
         fs.chip_mut().corrupt_page(block, page, Corruption::FlipBits(1)).unwrap();
@@ -182,7 +182,7 @@ type Cut = dyn Fn(&mut Fs<Chip>, Ino) -> Result<(), Error>;
 /// A range that ended in an unreadable chunk was punched, zeroed or cut off up to there, and then refused.
 #[test]
 fn what_damage_keeps_from_being_cut_is_left_as_it_was() {
-    let (rig, chip) = filled_chip(Mode::Baseline);
+    let (rig, chip) = filled_chip(Policy::BASELINE);
     let cuts: [&Cut; 3] = [
         &|fs, ino| fs.punch(ino, PART.0, PART.1, 2),
         &|fs, ino| fs.zero_range(ino, PART.0, PART.1, false, 2),
@@ -207,7 +207,7 @@ fn what_damage_keeps_from_being_cut_is_left_as_it_was() {
 /// A copy of a damaged file was refused after a part of it was there.
 #[test]
 fn a_copy_that_meets_damage_tells_how_far_it_came() {
-    let rig = rig(Mode::Baseline);
+    let rig = rig(Policy::BASELINE);
     let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
     let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
     let [long, copy] = [&b"long"[..], b"copy"].map(|name| fs.create(ROOT_INO, name, node, 1).unwrap().ino);
@@ -240,7 +240,7 @@ fn a_copy_that_meets_damage_tells_how_far_it_came() {
 
 #[test]
 fn a_chip_with_many_damaged_pages_never_makes_it_panic() {
-    let (rig, chip) = filled_chip(Mode::Baseline);
+    let (rig, chip) = filled_chip(Policy::BASELINE);
     let mut mounted = 0;
     for seed in 0..300u64 {
         let mut copy = chip.snapshot();

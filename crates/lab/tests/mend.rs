@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use emulator::{Chip, Corruption};
-use flexfs_core::{Ended, Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, kind};
+use flexfs_core::{Ended, Error, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, kind};
 use lab::crash::Rig;
 
 const FILES: u8 = 12;
@@ -12,7 +12,7 @@ const FILE_BYTES: usize = 2 * 4096;
 
 /// An unmounted volume of directories with a file in each, and what is in those.
 fn volume() -> (Rig, Chip, BTreeSet<Vec<u8>>) {
-    let options = MountOptions { mode: Mode::SlcOnly, cache_bytes: 64 << 10, ..MountOptions::default() };
+    let options = MountOptions { policy: Policy::SLC_ONLY, cache_bytes: 64 << 10, ..MountOptions::default() };
     let rig = Rig::small("flexfs-mlc", 32, 16, options).unwrap();
     let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
     let new = |mode| NewNode { mode, uid: 0, gid: 0, rdev: 0 };

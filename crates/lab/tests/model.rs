@@ -3,7 +3,7 @@
 //! The volumes are small on purpose: collection, migration and full chips come up all the time.
 
 use emulator::FaultConfig;
-use flexfs_core::{Compression, Mode, MountOptions};
+use flexfs_core::{Compression, MountOptions, Policy};
 use lab::crash::{Rig, Run, Tally};
 use lab::ops::Words;
 use proptest::prelude::*;
@@ -14,27 +14,29 @@ const DISRUPTIONS: usize = 12;
 /// Calls over all rigs together.
 const CALLS: usize = 100_000;
 
-fn options(mode: Mode, compression: Compression, cache_bytes: usize) -> MountOptions {
-    MountOptions { mode, compression, cache_bytes, ..MountOptions::default() }
+fn options(policy: Policy, compression: Compression, cache_bytes: usize) -> MountOptions {
+    MountOptions { policy, compression, cache_bytes, ..MountOptions::default() }
 }
 
 /// A chip, and how full its volume may get, in percent, before writes give way to deletions.
 fn rigs() -> Vec<(&'static str, Rig, u64)> {
     use Compression::{Lz4, None};
-    use Mode::{Baseline, NativeOnly, SlcOnly};
-    let rig = |profile, blocks, pages, mode, compression, cache_bytes| {
-        Rig::small(profile, blocks, pages, options(mode, compression, cache_bytes)).unwrap()
+    const BASELINE: Policy = Policy::BASELINE;
+    const NATIVE_ONLY: Policy = Policy::NATIVE_ONLY;
+    const SLC_ONLY: Policy = Policy::SLC_ONLY;
+    let rig = |profile, blocks, pages, policy, compression, cache_bytes| {
+        Rig::small(profile, blocks, pages, options(policy, compression, cache_bytes)).unwrap()
     };
     vec![
-        ("mlc, 4 MiB, crowded", rig("flexfs-mlc", 64, 16, Baseline, None, 64 << 10), 90),
-        ("mlc, 4 MiB, full", rig("flexfs-mlc", 64, 16, Baseline, None, 1 << 20), 200),
-        ("mlc, 8 MiB, native", rig("flexfs-mlc", 64, 32, NativeOnly, None, 256 << 10), 90),
-        ("mlc, 8 MiB, compressed", rig("flexfs-mlc", 64, 32, Baseline, Lz4, 256 << 10), 80),
-        ("mlc, 8 MiB, slc", rig("flexfs-mlc", 64, 32, SlcOnly, None, 256 << 10), 40),
-        ("mlc, 16 MiB, whole blocks", rig("flexfs-mlc", 32, 128, Baseline, None, 256 << 10), 90),
-        ("tlc, 16 MiB", rig("tlc-3d", 42, 24, Baseline, None, 256 << 10), 90),
-        ("tlc, 16 MiB, native, compressed", rig("tlc-3d", 42, 24, NativeOnly, Lz4, 256 << 10), 90),
-        ("8 channels, 16 MiB", rig("codesign-mlc8", 64, 16, Baseline, None, 256 << 10), 90),
+        ("mlc, 4 MiB, crowded", rig("flexfs-mlc", 64, 16, BASELINE, None, 64 << 10), 90),
+        ("mlc, 4 MiB, full", rig("flexfs-mlc", 64, 16, BASELINE, None, 1 << 20), 200),
+        ("mlc, 8 MiB, native", rig("flexfs-mlc", 64, 32, NATIVE_ONLY, None, 256 << 10), 90),
+        ("mlc, 8 MiB, compressed", rig("flexfs-mlc", 64, 32, BASELINE, Lz4, 256 << 10), 80),
+        ("mlc, 8 MiB, slc", rig("flexfs-mlc", 64, 32, SLC_ONLY, None, 256 << 10), 40),
+        ("mlc, 16 MiB, whole blocks", rig("flexfs-mlc", 32, 128, BASELINE, None, 256 << 10), 90),
+        ("tlc, 16 MiB", rig("tlc-3d", 42, 24, BASELINE, None, 256 << 10), 90),
+        ("tlc, 16 MiB, native, compressed", rig("tlc-3d", 42, 24, NATIVE_ONLY, Lz4, 256 << 10), 90),
+        ("8 channels, 16 MiB", rig("codesign-mlc8", 64, 16, BASELINE, None, 256 << 10), 90),
     ]
 }
 

@@ -2,7 +2,7 @@
 //! the writing budget).
 
 use emulator::{Chip, Profile};
-use flexfs_core::{BlockCounts, FormatOptions, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, kind, wear};
+use flexfs_core::{BlockCounts, FormatOptions, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, kind, wear};
 use lab::content::{Fill, Texture};
 use nand::{CellMode, Nand};
 
@@ -23,7 +23,7 @@ struct Volume {
 
 impl Volume {
     /// The paper's chip, its blocks of 128 pages of 4 KiB.
-    fn new(mode: Mode) -> Self {
+    fn new(policy: Policy) -> Self {
         let profile = Profile::default();
         let profile = profile.with_capacity(BLOCKS * profile.block_bytes()).unwrap();
         let mut chip = Chip::new(&profile, 1).unwrap();
@@ -31,7 +31,7 @@ impl Volume {
         let options =
             FormatOptions { volume_id: [1; 16], label, root_mode: 0o755, root_uid: 0, root_gid: 0, now_ns: 0 };
         Fs::format(&mut chip, &options).unwrap();
-        let options = MountOptions { mode, ..MountOptions::default() };
+        let options = MountOptions { policy, ..MountOptions::default() };
         let mut fs = Fs::mount(chip, options).map_err(|(_, error)| error).unwrap();
         let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
         let file = fs.create(ROOT_INO, b"data", node, 0).unwrap().ino;
@@ -82,7 +82,7 @@ impl Volume {
 /// The block that a third SLC block's pages have begun to move to is not part of the figure: it is counted as free.
 #[test]
 fn figure_4_two_full_slc_blocks_and_one_free_block_become_two_free_blocks() {
-    let mut volume = Volume::new(Mode::Baseline);
+    let mut volume = Volume::new(Policy::BASELINE);
     let before = volume.fill();
     assert_eq!(volume.native_blocks(), (0, 0), "nothing was migrated yet");
     let after = volume.migrate_two();
@@ -106,7 +106,7 @@ fn figure_8_a_budget_of_three_two_or_one_blocks_for_512_kib() {
 /// A block's worth of data, all of it through SLC blocks and then migrated: δ = 1.
 #[test]
 fn figure_8a_data_that_goes_through_slc_uses_three_blocks_for_each_block_of_it() {
-    let mut volume = Volume::new(Mode::Baseline);
+    let mut volume = Volume::new(Policy::BASELINE);
     let before = volume.fill();
     let after = volume.migrate_two();
     let (slc_used, native_used) = (before.slc - after.slc, volume.native_blocks().0);
@@ -120,7 +120,7 @@ fn figure_8a_data_that_goes_through_slc_uses_three_blocks_for_each_block_of_it()
 /// The same data written natively at once: δ = 0.
 #[test]
 fn figure_8c_data_that_is_written_natively_uses_one_block_for_each_block_of_it() {
-    let mut volume = Volume::new(Mode::NativeOnly);
+    let mut volume = Volume::new(Policy::NATIVE_ONLY);
     while volume.blocks().native < 2 {
         volume.append();
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use emulator::{Chip, Corruption};
-use flexfs_core::{Doubt, Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, Salvaged, kind};
+use flexfs_core::{Doubt, Error, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, Salvaged, kind};
 use lab::crash::{Record, Rig, Run, Tap, Torn};
 use lab::model::{Body, ModelFs};
 use lab::ops::{Call, Step, Supply, observe};
@@ -102,8 +102,8 @@ fn kept(found: &ModelFs, was: &ModelFs, which: &BTreeSet<Ino>) -> Tally {
     tally
 }
 
-fn rig(profile: &str, blocks: u32, pages: u32, mode: Mode) -> Rig {
-    Rig::small(profile, blocks, pages, MountOptions { mode, ..MountOptions::default() }).unwrap()
+fn rig(profile: &str, blocks: u32, pages: u32, policy: Policy) -> Rig {
+    Rig::small(profile, blocks, pages, MountOptions { policy, ..MountOptions::default() }).unwrap()
 }
 
 /// Salvages volumes of some seeds without anchors and index.
@@ -115,15 +115,15 @@ fn salvage_all(rig: &Rig, seeds: std::ops::Range<u64>, steps: usize) -> Tally {
         assert!(salvaged.renamed && fs.info().unwrap().volume_id[..12] == NEW_ID[..12]);
         total += judge(&observe(&mut fs).unwrap(), &was);
     }
-    println!("{}, {:?}: {total:?}", rig.profile.name, rig.options.mode);
+    println!("{}, {:?}: {total:?}", rig.profile.name, rig.options.policy);
     total
 }
 
 #[test]
 fn all_files_come_back_to_their_places_without_anchors_and_index() {
     let mut total = Tally::default();
-    for mode in [Mode::Baseline, Mode::NativeOnly] {
-        total += salvage_all(&rig("flexfs-mlc", 128, 128, mode), 1..3, 6_000);
+    for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
+        total += salvage_all(&rig("flexfs-mlc", 128, 128, policy), 1..3, 6_000);
     }
     assert_eq!(total.ghosts, 0);
     assert!(total.in_place * 1000 >= total.files * 999, "{total:?}");
@@ -133,13 +133,13 @@ fn all_files_come_back_to_their_places_without_anchors_and_index() {
 #[test]
 fn of_small_full_volumes_nearly_all_comes_back_and_nothing_that_was_deleted_to_its_place() {
     let mut total = Tally::default();
-    for (profile, blocks, pages, mode) in [
-        ("flexfs-mlc", 64, 32, Mode::Baseline),
-        ("flexfs-mlc", 64, 32, Mode::NativeOnly),
-        ("flexfs-mlc", 64, 32, Mode::SlcOnly),
-        ("tlc-3d", 42, 24, Mode::Baseline),
+    for (profile, blocks, pages, policy) in [
+        ("flexfs-mlc", 64, 32, Policy::BASELINE),
+        ("flexfs-mlc", 64, 32, Policy::NATIVE_ONLY),
+        ("flexfs-mlc", 64, 32, Policy::SLC_ONLY),
+        ("tlc-3d", 42, 24, Policy::BASELINE),
     ] {
-        total += salvage_all(&rig(profile, blocks, pages, mode), 1..4, 6_000);
+        total += salvage_all(&rig(profile, blocks, pages, policy), 1..4, 6_000);
     }
     assert_eq!(total.ghosts, 0);
     assert!(total.same * 100 >= total.files * 98 && total.in_place * 100 >= total.files * 95, "{total:?}");
@@ -197,12 +197,12 @@ fn dead(rig: &Rig, seed: u64, steps: usize) -> Vec<Dead> {
 #[test]
 fn a_chip_that_lost_its_power_and_its_index_at_once_comes_back_with_what_was_synced() {
     let (mut total, mut chips) = (Tally::default(), 0);
-    for (profile, blocks, pages, mode) in [
-        ("flexfs-mlc", 64, 32, Mode::Baseline),
-        ("flexfs-mlc", 64, 32, Mode::NativeOnly),
-        ("tlc-3d", 42, 24, Mode::Baseline),
+    for (profile, blocks, pages, policy) in [
+        ("flexfs-mlc", 64, 32, Policy::BASELINE),
+        ("flexfs-mlc", 64, 32, Policy::NATIVE_ONLY),
+        ("tlc-3d", 42, 24, Policy::BASELINE),
     ] {
-        let rig = rig(profile, blocks, pages, mode);
+        let rig = rig(profile, blocks, pages, policy);
         for Dead { mut chip, synced, unchanged, since } in (1..4).flat_map(|seed| dead(&rig, seed, 1_500)) {
             chip.power_on();
             let (mut fs, _) = salvage(erase_all(chip, &["index", "anchor"], &rig), &rig);
@@ -219,7 +219,7 @@ fn a_chip_that_lost_its_power_and_its_index_at_once_comes_back_with_what_was_syn
 
 #[test]
 fn a_volume_whose_anchors_stand_keeps_its_identity() {
-    let rig = rig("flexfs-mlc", 64, 32, Mode::Baseline);
+    let rig = rig("flexfs-mlc", 64, 32, Policy::BASELINE);
     let (chip, was) = lived(&rig, 3, 800, 0);
     let id =
         Fs::mount(chip.snapshot(), rig.options.clone()).map_err(|(_, error)| error).unwrap().info().unwrap().volume_id;
@@ -232,7 +232,7 @@ fn a_volume_whose_anchors_stand_keeps_its_identity() {
 
 #[test]
 fn a_salvage_that_is_cut_anywhere_can_be_done_again() {
-    let rig = rig("flexfs-mlc", 32, 16, Mode::Baseline);
+    let rig = rig("flexfs-mlc", 32, 16, Policy::BASELINE);
     let (chip, was) = lived(&rig, 5, 400, 0);
     let chip = erase_all(chip, &["index"], &rig);
     for cut in 0.. {
@@ -257,7 +257,7 @@ fn a_salvage_that_is_cut_anywhere_can_be_done_again() {
 
 #[test]
 fn a_chip_with_nothing_of_a_volume_is_refused_and_left_as_it_is() {
-    let rig = rig("flexfs-mlc", 32, 16, Mode::Baseline);
+    let rig = rig("flexfs-mlc", 32, 16, Policy::BASELINE);
     let chip = rig.chip(1).unwrap();
     let operations = chip.operations();
     let Err((chip, error)) = Fs::salvage(chip, NEW_ID, rig.options, &mut |_, _| {}) else { panic!("there is nothing") };
@@ -280,7 +280,7 @@ fn copy_units(chip: &mut Chip, from: u32, units: std::ops::Range<u32>, to: u32, 
 /// salvage, and the next mount came across that anchor before the new one: where it pointed nothing was left.
 #[test]
 fn an_anchor_among_data_does_not_stand_in_the_way_of_the_new_one() {
-    let rig = rig("flexfs-mlc", 32, 16, Mode::SlcOnly);
+    let rig = rig("flexfs-mlc", 32, 16, Policy::SLC_ONLY);
     let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
     let file = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
     let ino = fs.create(ROOT_INO, b"file", file, 1).unwrap().ino;
@@ -319,7 +319,7 @@ fn an_anchor_among_data_does_not_stand_in_the_way_of_the_new_one() {
 /// An older version of a chunk must not take the place of one that cannot be read.
 #[test]
 fn what_stood_in_an_unreadable_page_is_missing_and_not_as_it_was_before() {
-    let rig = rig("flexfs-mlc", 32, 16, Mode::SlcOnly);
+    let rig = rig("flexfs-mlc", 32, 16, Policy::SLC_ONLY);
     let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
     let file = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
     let ino = fs.create(ROOT_INO, b"file", file, 1).unwrap().ino;

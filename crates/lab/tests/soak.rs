@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use emulator::{Chip, FaultConfig, Profile};
-use flexfs_core::{Error, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, kind};
+use flexfs_core::{Error, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, kind};
 use lab::content::{Fill, Texture, mix};
 use lab::crash::Rig;
 
@@ -38,7 +38,7 @@ impl Soak {
     /// Seed by seed another of all combinations of chip and cache.
     fn seeded(seed: u64) -> Self {
         let page_bytes = if seed.is_multiple_of(2) { 2048 } else { 4096 };
-        let mode = [None, Some(Mode::Baseline), Some(Mode::NativeOnly)][(seed / 2 % 3) as usize];
+        let mode = [None, Some(Policy::BASELINE), Some(Policy::NATIVE_ONLY)][(seed / 2 % 3) as usize];
         let cache_bytes = [0, 64 << 10, 1 << 20][(seed / 6 % 3) as usize];
         let blocks = 128 << (mix(seed) % 2);
         let rig = rig(mode, page_bytes, blocks, cache_bytes);
@@ -48,16 +48,16 @@ impl Soak {
 }
 
 /// An MLC chip mounted in a mode, or with none an SLC chip.
-fn rig(mode: Option<Mode>, page_bytes: u32, blocks: u32, cache_bytes: usize) -> Rig {
+fn rig(policy: Option<Policy>, page_bytes: u32, blocks: u32, cache_bytes: usize) -> Rig {
     let mut profile = Profile::builtin("flexfs-mlc").unwrap();
     let geometry = &mut profile.geometry;
     (geometry.page_bytes, geometry.blocks, geometry.pages_per_block) = (page_bytes, blocks, 64);
-    if mode.is_none() {
+    if policy.is_none() {
         geometry.bits_per_cell = 1;
         (profile.programming, profile.timing.native) =
             (Profile::builtin("k9f5608u0m").unwrap().programming, profile.timing.slc.clone());
     }
-    let options = MountOptions { mode: mode.unwrap_or_default(), cache_bytes, ..MountOptions::default() };
+    let options = MountOptions { policy: policy.unwrap_or_default(), cache_bytes, ..MountOptions::default() };
     Rig { profile, faults: FaultConfig::power_cuts(0), options }
 }
 

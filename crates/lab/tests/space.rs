@@ -1,6 +1,6 @@
 //! What of a file takes space: holes, reserved chunks and data, against a model that knows every chunk.
 
-use flexfs_core::{Atime, Compression, Error, Fs, Info, Ino, Mode, MountOptions, NewNode, ROOT_INO, SetAttr, kind};
+use flexfs_core::{Atime, Compression, Error, Fs, Info, Ino, MountOptions, NewNode, Policy, ROOT_INO, SetAttr, kind};
 use lab::content::{Fill, Texture};
 use lab::crash::{BASE_NS, Emulated, Rig};
 use proptest::prelude::*;
@@ -164,8 +164,8 @@ fn compare<N: Emulated>(fs: &mut Fs<N>, ino: Ino, model: &Model, stored: bool) -
     Ok(())
 }
 
-fn history(steps: &[Step], mode: Mode) -> Result<(), TestCaseError> {
-    let options = MountOptions { mode, cache_bytes: 64 << 10, ..MountOptions::default() };
+fn history(steps: &[Step], policy: Policy) -> Result<(), TestCaseError> {
+    let options = MountOptions { policy, cache_bytes: 64 << 10, ..MountOptions::default() };
     let rig = Rig::small("flexfs-mlc", 64, 16, options).unwrap();
     let mut fs = rig.format(rig.chip(1).unwrap(), CHUNK).unwrap().fs;
     let ino = fs.create(ROOT_INO, b"file", FILE, BASE_NS).unwrap().ino;
@@ -199,7 +199,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..40),
         native in any::<bool>(),
     ) {
-        history(&steps, if native { Mode::NativeOnly } else { Mode::Baseline })?;
+        history(&steps, if native { Policy::NATIVE_ONLY } else { Policy::BASELINE })?;
     }
 }
 
@@ -228,10 +228,10 @@ fn used<N: Emulated>(fs: &mut Fs<N>) -> (u64, Info) {
 #[test]
 fn what_was_reserved_can_be_written_on_a_full_volume_whatever_came_between() {
     const RESERVED: u64 = 1 << 20;
-    for (mode, cut) in
-        [(Mode::Baseline, false), (Mode::Baseline, true), (Mode::NativeOnly, true), (Mode::SlcOnly, true)]
+    for (policy, cut) in
+        [(Policy::BASELINE, false), (Policy::BASELINE, true), (Policy::NATIVE_ONLY, true), (Policy::SLC_ONLY, true)]
     {
-        let options = MountOptions { mode, cache_bytes: 256 << 10, ..MountOptions::default() };
+        let options = MountOptions { policy, cache_bytes: 256 << 10, ..MountOptions::default() };
         let rig = Rig::small("flexfs-mlc", 64, 32, options).unwrap();
         let mut fs = rig.format(rig.chip(1).unwrap(), CHUNK).unwrap().fs;
         let ino = fs.create(ROOT_INO, b"file", FILE, 1).unwrap().ino;
@@ -253,12 +253,12 @@ fn what_was_reserved_can_be_written_on_a_full_volume_whatever_came_between() {
         // Backwards, with a sync each: as many places in the index as there can be.
         for (chunk, data) in noise.chunks(CHUNK as usize).enumerate().rev() {
             let count = fs.write(ino, chunk as u64 * CHUNK, data, 7);
-            assert_eq!(count, Ok(CHUNK as usize), "{mode:?}, chunk {chunk}: {:?}", fs.statfs());
+            assert_eq!(count, Ok(CHUNK as usize), "{policy:?}, chunk {chunk}: {:?}", fs.statfs());
             fs.sync(8).unwrap();
         }
         let mut found = vec![0; RESERVED as usize];
         assert_eq!(fs.read(ino, 0, &mut found), Ok(RESERVED as usize));
-        assert!(found == noise, "{mode:?}");
+        assert!(found == noise, "{policy:?}");
         let report = fs.check().unwrap();
         assert!(report.findings.is_empty() && report.reserved_chunks == 0, "{report:?}");
     }
@@ -268,10 +268,14 @@ fn what_was_reserved_can_be_written_on_a_full_volume_whatever_came_between() {
 /// chunks could not be written, nor anything be overwritten.
 #[test]
 fn all_there_is_can_be_reserved_written_and_overwritten() {
-    let chips =
-        [(64, 32, Mode::Baseline), (64, 64, Mode::Baseline), (64, 64, Mode::NativeOnly), (40, 128, Mode::SlcOnly)];
-    for (blocks, pages, mode) in chips {
-        let options = MountOptions { mode, cache_bytes: 256 << 10, ..MountOptions::default() };
+    let chips = [
+        (64, 32, Policy::BASELINE),
+        (64, 64, Policy::BASELINE),
+        (64, 64, Policy::NATIVE_ONLY),
+        (40, 128, Policy::SLC_ONLY),
+    ];
+    for (blocks, pages, policy) in chips {
+        let options = MountOptions { policy, cache_bytes: 256 << 10, ..MountOptions::default() };
         let rig = Rig::small("flexfs-mlc", blocks, pages, options).unwrap();
         let mut fs = rig.format(rig.chip(1).unwrap(), CHUNK).unwrap().fs;
         let ino = fs.create(ROOT_INO, b"file", FILE, 1).unwrap().ino;
@@ -288,7 +292,7 @@ fn all_there_is_can_be_reserved_written_and_overwritten() {
             for chunk in (0..chunks).rev() {
                 let data = Fill { seed: chunk + round, start: 0, texture: Texture::Noise }.bytes(CHUNK as usize);
                 let written = fs.write(ino, chunk * CHUNK, &data, 2).and_then(|count| fs.sync(3).map(|()| count));
-                assert_eq!(written, Ok(CHUNK as usize), "{blocks} x {pages}, {mode:?}: chunk {chunk} of {chunks}");
+                assert_eq!(written, Ok(CHUNK as usize), "{blocks} x {pages}, {policy:?}: chunk {chunk} of {chunks}");
             }
         }
     }

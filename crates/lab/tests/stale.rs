@@ -2,14 +2,14 @@
 //! file does not come back to its place.
 
 use emulator::{Chip, Corruption};
-use flexfs_core::{Doubt, Fs, Ino, Mode, MountOptions, NewNode, ROOT_INO, Salvaged, SetAttr, kind};
+use flexfs_core::{Doubt, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, Salvaged, SetAttr, kind};
 use lab::crash::Rig;
 use nand::{Cause, Nand};
 
 const CHUNK: usize = 4096;
 
 fn rig() -> Rig {
-    let options = MountOptions { mode: Mode::SlcOnly, ..MountOptions::default() };
+    let options = MountOptions { policy: Policy::SLC_ONLY, ..MountOptions::default() };
     Rig::small("flexfs-mlc", 32, 16, options).unwrap()
 }
 

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use nand::{Cause, CellMode, Nand, NandError};
 
 use super::Flash;
-use super::newest::{self, Page};
+use super::newest::{self, Found, Page};
 use crate::error::{Error, Result};
 use crate::format::anchor::{Anchor, MAKESHIFT_UNITS, half_used, ordinary_units};
 use crate::format::table::{BlockEntry, Use};
@@ -34,24 +34,62 @@ pub enum Other {
 /// Where anchors are written.
 #[derive(Default)]
 pub struct AnchorLog {
-    pub pair: [u32; 2],
+    pub(super) pair: [u32; 2],
     /// Which of the pair holds the newest anchor.
-    pub newest: usize,
+    pub(super) newest: usize,
     /// The first unit of that block that nothing was programmed to.
-    pub end: u32,
+    pub(super) end: u32,
     /// Which of the pair is written to.
-    pub current: usize,
+    pub(super) current: usize,
     /// The unit to write next there; past the end: go to the other block.
-    pub unit: u32,
+    pub(super) unit: u32,
     /// The newest anchor.
-    pub last: Option<Anchor>,
+    pub(super) last: Option<Anchor>,
     /// Blocks named since the checkpoint: head, block, era.
-    pub names: Vec<(u8, u32, u64)>,
-    pub other: Other,
+    pub(super) names: Vec<(u8, u32, u64)>,
+    pub(super) other: Other,
     /// The block with the newest anchor is written on because there is no other: what was programmed is read back.
-    pub makeshift: bool,
+    pub(super) makeshift: bool,
     /// Whether this mount has written an anchor: only then is the newest known to be stable.
-    pub own: bool,
+    pub(super) own: bool,
+}
+
+impl AnchorLog {
+    /// Units, of a block of this many, that anchors are written to: a few more are kept for making do.
+    fn units(&self, units: u32) -> u32 {
+        if self.makeshift { units } else { ordinary_units(units) }
+    }
+
+    /// The blocks anchors are written to.
+    pub fn pair(&self) -> [u32; 2] {
+        self.pair
+    }
+
+    /// The state of the one that does not hold the newest anchor.
+    pub fn other(&self) -> Other {
+        self.other
+    }
+
+    /// The newest anchor.
+    pub fn last(&self) -> Option<&Anchor> {
+        self.last.as_ref()
+    }
+
+    /// Whether this mount has written an anchor.
+    pub fn is_own(&self) -> bool {
+        self.own
+    }
+
+    /// The block that holds the newest anchor, and the first unit of it that nothing was programmed to.
+    #[cfg(test)]
+    pub fn newest(&self) -> (u32, u32) {
+        (self.pair[self.newest], self.end)
+    }
+
+    /// Blocks named since the checkpoint.
+    pub fn name_count(&self) -> usize {
+        self.names.len()
+    }
 }
 
 impl<N: Nand> Flash<N> {
@@ -59,13 +97,13 @@ impl<N: Nand> Flash<N> {
     pub fn write_anchor(&mut self, mut anchor: Anchor) -> Result<()> {
         self.flush_units()?;
         loop {
-            if self.anchors.unit >= self.anchor_units() {
+            if self.anchors.unit >= self.anchors.units(self.slots.shape.slc.units) {
                 self.move_on()?;
             }
             anchor.serial = self.anchors.last.as_ref().map_or(0, |last| last.serial) + 1;
             anchor.pair = self.anchors.pair;
             anchor.names = self.anchors.names.iter().map(|&(head, block, _)| (head, block)).collect();
-            anchor.written_bytes = self.written_bytes;
+            anchor.written_bytes = self.slots.written_bytes;
             let (current, unit) = (self.anchors.current, self.anchors.unit);
             let Some(&block) = self.anchors.pair.get(current) else { return Err(Error::NoSpace) };
             self.anchors.unit += 1;
@@ -77,7 +115,7 @@ impl<N: Nand> Flash<N> {
                 self.anchors.last = Some(anchor.clone());
                 self.anchors.own = true;
                 // Well before it is needed, so that there is time to find another should it have gone bad.
-                if self.anchors.other == Other::Old && self.anchors.unit >= half_used(self.shape.slc.units) {
+                if self.anchors.other == Other::Old && self.anchors.unit >= half_used(self.slots.shape.slc.units) {
                     self.prepare_other(true)?;
                 }
                 // A block taken out of the pair must not be used while an anchor still lists it.
@@ -87,16 +125,61 @@ impl<N: Nand> Flash<N> {
                 continue;
             }
             if !self.anchors.makeshift {
-                self.fail_block(block);
-                self.anchors.unit = self.shape.slc.units;
+                self.slots.fail_block(block);
+                self.anchors.unit = self.slots.shape.slc.units;
             }
         }
     }
 
-    /// Units of a block that anchors are written to: a few more are kept for making do.
-    fn anchor_units(&self) -> u32 {
-        let units = self.shape.slc.units;
-        if self.anchors.makeshift { units } else { ordinary_units(units) }
+    /// Writes a checkpoint's anchor: blocks named before its era began are not named any more.
+    pub fn write_checkpoint(&mut self, anchor: Anchor, era: u64) -> Result<()> {
+        let names = self.anchors.names.clone();
+        self.anchors.names.retain(|&(_, _, named)| named >= era);
+        // Of a volume at rest no single page may be the only one that says where the rest is.
+        let once = if anchor.clean { self.write_anchor(anchor.clone()) } else { Ok(()) };
+        let outcome = once.and_then(|()| self.write_anchor(anchor));
+        match outcome {
+            Ok(()) => self.numbers.end_era(era),
+            Err(_) => self.anchors.names = names,
+        }
+        outcome
+    }
+
+    /// Makes two erased blocks, or one that is erased and one that is not needed, the first pair of a volume.
+    pub fn begin_anchors(&mut self, pair: [u32; 2]) {
+        self.anchors.pair = pair;
+        self.anchors.own = true;
+        for block in pair {
+            if let Some(mut found) = self.slots.blocks.get_mut(block) {
+                (found.entry.used_as, found.entry.erased) = (Use::Anchor, false);
+            }
+        }
+        self.slots.blocks.recount();
+    }
+
+    /// Goes on behind the newest anchor, as a mount found it.
+    pub fn resume_anchors(&mut self, found: &Found) {
+        let anchor = &found.anchor;
+        let newest = usize::from(anchor.pair.first() != Some(&found.block));
+        let era = self.numbers.era();
+        (self.anchors.pair, self.anchors.newest, self.anchors.current) = (anchor.pair, newest, newest);
+        (self.anchors.end, self.anchors.unit) = (found.end, self.slots.shape.slc.units);
+        self.anchors.names = anchor.names.iter().map(|&(head, block)| (head, block, era)).collect();
+        self.remember_anchor(anchor);
+    }
+
+    /// The block that does not hold the newest anchor goes bad. The one that does.
+    #[cfg(test)]
+    pub fn lose_anchor_block(&mut self) -> Result<u32> {
+        self.slots.retire(self.anchors.pair[1 - self.anchors.newest])?;
+        self.anchors.other = Other::Missing;
+        Ok(self.anchors.newest().0)
+    }
+
+    /// Takes over what the newest anchor counted.
+    pub fn remember_anchor(&mut self, anchor: &Anchor) {
+        self.anchors.last = Some(anchor.clone());
+        self.slots.written_bytes = anchor.written_bytes;
     }
 
     /// Writes the newest anchor again, with the names given since; no longer clean.
@@ -123,7 +206,7 @@ impl<N: Nand> Flash<N> {
     /// Writes the newest anchor to the other block, if it stands in this one.
     pub fn leave_anchor_block(&mut self, block: u32) -> Result<()> {
         if self.anchors.pair.get(self.anchors.current) == Some(&block) {
-            self.anchors.unit = self.shape.slc.units;
+            self.anchors.unit = self.slots.shape.slc.units;
             self.rewrite_anchor()?;
         }
         Ok(())
@@ -135,7 +218,7 @@ impl<N: Nand> Flash<N> {
     }
 
     fn program_anchor(&mut self, block: u32, unit: u32, anchor: &Anchor) -> Result<bool> {
-        let slot_bytes = self.shape.slot_bytes;
+        let slot_bytes = self.slots.shape.slot_bytes;
         let mut data = anchor.encode(slot_bytes);
         let tag = Tag {
             kind: Kind::Anchor,
@@ -146,21 +229,21 @@ impl<N: Nand> Flash<N> {
             ino: 0,
             chunk: anchor.checkpoint & 0xffff_ffff,
             len: slot_bytes as u32,
-            erases: self.blocks.get(block).entry.erases,
+            erases: self.slots.blocks.get(block).entry.erases,
             stamp: 0,
         };
         let raw = tag.encode(0, &data);
-        self.count_written(Cause::Metadata, data.len());
-        let pages = self.shape.slc.unit_slots / self.shape.slots_per_page;
-        data.resize(pages as usize * self.shape.geometry.page_bytes as usize, 0xff);
-        let mut spare = vec![0xff; pages as usize * self.shape.geometry.spare_bytes as usize];
+        self.slots.count_written(Cause::Metadata, data.len());
+        let pages = self.slots.shape.slc.unit_slots / self.slots.shape.slots_per_page;
+        data.resize(pages as usize * self.slots.shape.geometry.page_bytes as usize, 0xff);
+        let mut spare = vec![0xff; pages as usize * self.slots.shape.geometry.spare_bytes as usize];
         spare.iter_mut().zip(raw).for_each(|(to, from)| *to = from);
-        let outcome = self.nand.program(block, unit, CellMode::Slc, &data, &spare, Cause::Metadata);
-        let failed = self.wait()?;
+        let outcome = self.slots.nand.program(block, unit, CellMode::Slc, &data, &spare, Cause::Metadata);
+        let failed = self.slots.wait()?;
         match outcome {
             // Here a page that looked blank may have been a torn one.
             Ok(()) if !failed && self.anchors.makeshift => {
-                let found = newest::read_page(&mut self.nand, &self.shape, block, unit)?;
+                let found = newest::read_page(&mut self.slots.nand, &self.slots.shape, block, unit)?;
                 Ok(matches!(found, Page::Anchor(found) if found.serial == anchor.serial))
             }
             Ok(()) => Ok(!failed),
@@ -180,13 +263,13 @@ impl<N: Nand> Flash<N> {
             self.anchors.current = 1 - newest.min(1);
             self.anchors.unit = 0;
             // One that failed is not kept until its turn: should this one fail before, there would be none.
-            self.anchors.other = if self.blocks.get(left).entry.failing { Other::Missing } else { Other::Old };
+            self.anchors.other = if self.slots.blocks.get(left).entry.failing { Other::Missing } else { Other::Old };
             self.anchors.makeshift = false;
             return Ok(());
         }
         // The page after an earlier mount's newest anchor may be torn and look blank. The last pages are too few to leave
         // one out: should it have been torn, reading back shows it.
-        let (end, units) = (self.anchors.end, self.shape.slc.units);
+        let (end, units) = (self.anchors.end, self.slots.shape.slc.units);
         let next = end + u32::from(!self.anchors.own && end + MAKESHIFT_UNITS < units);
         if self.anchors.makeshift || next >= units {
             return Err(Error::NoSpace);
@@ -204,7 +287,7 @@ impl<N: Nand> Flash<N> {
             return Ok(());
         }
         // In that block: the few units left here may be needed yet.
-        self.anchors.unit = self.shape.slc.units;
+        self.anchors.unit = self.slots.shape.slc.units;
         self.rewrite_anchor()
     }
 
@@ -213,21 +296,21 @@ impl<N: Nand> Flash<N> {
     fn prepare_other(&mut self, for_wear: bool) -> Result<()> {
         let other = 1 - self.anchors.newest.min(1);
         let Some(&block) = self.anchors.pair.get(other) else { return Err(Error::NoSpace) };
-        let entry = self.blocks.get(block).entry;
-        let bad = entry.used_as == Use::Bad || entry.failing || self.nand.is_bad(block);
+        let entry = self.slots.blocks.get(block).entry;
+        let bad = entry.used_as == Use::Bad || entry.failing || self.slots.nand.is_bad(block);
         self.anchors.other = Other::Ready;
-        if for_wear && !bad && self.anchor_is_worn(block) && self.replace_anchor_block(other)? {
+        if for_wear && !bad && self.slots.blocks.is_ahead(block, WEAR_MARGIN) && self.replace_anchor_block(other)? {
             return Ok(());
         }
-        if !bad && self.erase(block, Cause::Metadata)? {
-            if let Some(mut found) = self.blocks.get_mut(block) {
+        if !bad && self.slots.erase(block, Cause::Metadata)? {
+            if let Some(mut found) = self.slots.blocks.get_mut(block) {
                 found.entry.used_as = Use::Anchor;
                 found.entry.erased = false;
             }
             return Ok(());
         }
-        if self.blocks.get(block).entry.used_as != Use::Bad {
-            self.retire(block)?;
+        if self.slots.blocks.get(block).entry.used_as != Use::Bad {
+            self.slots.retire(block)?;
         }
         if !self.replace_anchor_block(other)? {
             self.anchors.other = Other::Missing;
@@ -235,32 +318,26 @@ impl<N: Nand> Flash<N> {
         Ok(())
     }
 
-    fn anchor_is_worn(&self, block: u32) -> bool {
-        let total: u64 = self.blocks.iter().map(|(_, block)| u64::from(block.entry.erases)).sum();
-        let mean = (total / u64::from(self.blocks.len().max(1))) as u32;
-        self.blocks.get(block).entry.erases > mean + WEAR_MARGIN
-    }
-
     /// Puts a fresh, less worn block in place of one of the pair, which is erased or retired.
     fn replace_anchor_block(&mut self, which: usize) -> Result<bool> {
         let horizon = self.horizon();
         let old = self.anchors.pair.get(which).copied().unwrap_or(0);
-        let retired = self.blocks.get(old).entry.used_as == Use::Bad;
+        let retired = self.slots.blocks.get(old).entry.used_as == Use::Bad;
         let fresh = loop {
-            let least_worn = self.blocks.free_for_anchors(horizon).min_by_key(|(_, block)| block.entry.erases);
+            let least_worn = self.slots.blocks.free_for_anchors(horizon).min_by_key(|(_, block)| block.entry.erases);
             let Some((fresh, block)) = least_worn else { return Ok(false) };
-            if !retired && block.entry.erases >= self.blocks.get(old).entry.erases {
+            if !retired && block.entry.erases >= self.slots.blocks.get(old).entry.erases {
                 return Ok(false);
             }
             // One that a clean anchor lists as erased must not be found half erased.
-            if block.entry.erased || self.erase(fresh, Cause::Metadata)? {
+            if block.entry.erased || self.slots.erase(fresh, Cause::Metadata)? {
                 break fresh;
             }
         };
         if !retired {
-            self.erase(old, Cause::WearLevel)?;
+            self.slots.erase(old, Cause::WearLevel)?;
         }
-        if let Some(mut found) = self.blocks.get_mut(fresh) {
+        if let Some(mut found) = self.slots.blocks.get_mut(fresh) {
             found.entry = BlockEntry { used_as: Use::Anchor, erased: false, ..found.entry };
         }
         if let Some(to) = self.anchors.pair.get_mut(which) {

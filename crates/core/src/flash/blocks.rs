@@ -15,7 +15,7 @@ use nand::CellMode;
 use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::table::{BlockEntry, Use};
 
-/// A block.
+/// A block. Open to other rooms as a plain value, but for what only its table may know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Block {
     pub entry: BlockEntry,
@@ -35,6 +35,14 @@ pub struct Block {
     pub opened_ns: i64,
     /// Known to be reusable, which only a change of the block can end.
     ready: bool,
+}
+
+/// Which of the blocks that are free is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    LeastWorn,
+    /// For content that has not changed for long.
+    MostWorn,
 }
 
 /// Blocks kept for anchors among those that are free: should one of the pair fail, so may the first in its place.
@@ -161,10 +169,8 @@ impl Drop for Edit<'_> {
 pub struct BlockTable {
     blocks: Vec<Block>,
     books: Books,
-    /// Live bytes in the log.
-    pub live_bytes: u64,
-    /// Bad blocks.
-    pub bad: u32,
+    live_bytes: u64,
+    bad: u32,
 }
 
 impl BlockTable {
@@ -186,6 +192,16 @@ impl BlockTable {
         let log = self.blocks.iter().filter(|block| block.entry.used_as == Use::Log);
         self.live_bytes = log.map(|block| u64::from(block.entry.live_bytes)).sum();
         self.bad = self.blocks.iter().filter(|block| block.entry.used_as == Use::Bad).count() as u32;
+    }
+
+    /// Live bytes in the log.
+    pub fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// Bad blocks.
+    pub fn bad(&self) -> u32 {
+        self.bad
     }
 
     /// Number of blocks.
@@ -218,7 +234,7 @@ impl BlockTable {
     }
 
     /// All blocks with their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Block)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Block)> + Clone {
         self.blocks.iter().enumerate().map(|(number, block)| (number as u32, block))
     }
 
@@ -284,14 +300,26 @@ impl BlockTable {
         }
     }
 
-    /// The reusable block to take next: not failing, least erased, or most for what is `cold`, erased ones first. The last
+    /// Whether a block was erased so many times more than blocks are on average.
+    pub fn is_ahead(&self, block: u32, erases: u32) -> bool {
+        let total: u64 = self.blocks.iter().map(|block| u64::from(block.entry.erases)).sum();
+        let mean = (total / u64::from(self.len().max(1))) as u32;
+        self.get(block).entry.erases > mean + erases
+    }
+
+    /// The reusable block to take next: not failing, least erased, or most, erased ones first. The last
     /// ones that anchors may stand in are kept for them, unless there is no other.
-    pub fn pick(&self, horizon: Horizon, cold: bool) -> Option<u32> {
+    pub fn pick(&self, horizon: Horizon, take: Take) -> Option<u32> {
         let for_anchors = self.free_for_anchors(horizon).count();
         let key = |number: u32, block: &Block| {
             let kept = for_anchors <= ANCHORS_KEPT && number < ANCHOR_BLOCKS;
             let erases = block.entry.erases + u32::from(!block.entry.erased);
-            (kept, if cold { u32::MAX - erases } else { erases }, !block.entry.erased, number < ANCHOR_BLOCKS)
+            (
+                kept,
+                if take == Take::MostWorn { u32::MAX - erases } else { erases },
+                !block.entry.erased,
+                number < ANCHOR_BLOCKS,
+            )
         };
         self.free(horizon).min_by_key(|&(number, block)| key(number, block)).map(|(number, _)| number)
     }
@@ -367,7 +395,7 @@ mod tests {
         let entries = (0..20).map(|number| BlockEntry { erases: erases(number), ..BlockEntry::default() });
         let mut table = BlockTable::new(entries.collect());
         let mut taken = Vec::new();
-        while let Some(number) = table.pick(Horizon::default(), false) {
+        while let Some(number) = table.pick(Horizon::default(), Take::LeastWorn) {
             taken.push(number);
             table.get_mut(number).unwrap().open = true;
         }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, CellMode};
 
+use super::Purpose;
 use super::shape::ModeShape;
 use crate::format::tag::TAG_BYTES;
 
@@ -74,24 +75,24 @@ impl Exposed {
 
 /// A head.
 pub struct Head {
-    pub block: Option<u32>,
+    pub(super) block: Option<u32>,
     /// The unit to program next.
-    pub unit: u32,
+    pub(super) unit: u32,
     /// Slots gathered for that unit.
-    pub filled: u32,
+    pub(super) filled: u32,
     /// The gathered unit's data, page after page, and its spare areas.
-    pub data: Vec<u8>,
-    pub spare: Vec<u8>,
-    pub cause: Cause,
+    pub(super) data: Vec<u8>,
+    pub(super) spare: Vec<u8>,
+    pub(super) purpose: Purpose,
     /// What the gathered unit holds.
-    pub gathering: Exposed,
+    pub(super) gathering: Exposed,
     /// Tags of the block so far, for its summary.
-    pub tags: Vec<[u8; TAG_BYTES]>,
-    pub exposed: Vec<Exposed>,
+    pub(super) tags: Vec<[u8; TAG_BYTES]>,
+    pub(super) exposed: Vec<Exposed>,
     /// What the unit programmed last holds, also if the head went on in another block since.
     last: Exposed,
     /// The tags of an earlier mount are missing: the block gets no summary.
-    pub incomplete: bool,
+    pub(super) incomplete: bool,
 }
 
 impl Head {
@@ -103,13 +104,23 @@ impl Head {
             filled: 0,
             data: Vec::new(),
             spare: Vec::new(),
-            cause: Cause::Host,
+            purpose: Purpose::of(Cause::Host),
             gathering: Exposed::none(0),
             tags: Vec::new(),
             exposed: Vec::new(),
             last: Exposed::none(0),
             incomplete: false,
         }
+    }
+
+    /// The block it stands in.
+    pub fn block(&self) -> Option<u32> {
+        self.block
+    }
+
+    /// The unit of that block to program next.
+    pub fn unit(&self) -> u32 {
+        self.unit
     }
 
     /// Starts a fresh block.

@@ -7,25 +7,29 @@ pub mod anchors;
 pub mod append;
 pub mod blocks;
 pub mod cache;
+pub mod free;
 pub mod head;
 pub mod newest;
+pub mod numbers;
 pub mod read;
 pub mod shape;
+pub mod slots;
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use nand::{Cause, Failure, Nand, NandError};
+use nand::{Cause, Nand};
 
 use self::anchors::AnchorLog;
-use self::blocks::{BlockTable, Horizon};
-use self::cache::SlotCache;
-use self::head::{Exposed, Head, HeadId};
+use self::blocks::{BlockTable, Horizon, Take};
+use self::free::Free;
+use self::head::{Exposed, HeadId};
+use self::numbers::Numbers;
 use self::shape::Shape;
+use self::slots::{By, Release, Slots};
 use crate::error::{Error, Result};
-use crate::format::place::{Place, Slot};
-use crate::format::table::{BlockEntry, Use};
-use crate::format::tag::{TAG_BYTES, Tag};
+use crate::format::place::Slot;
+use crate::format::table::BlockEntry;
+use crate::format::tag::Tag;
 
 /// A slot that moved because its block failed while its unit was being programmed.
 #[derive(Clone, Copy, Debug)]
@@ -35,114 +39,158 @@ pub struct Moved {
     pub to: Slot,
 }
 
-/// A slot kept in memory: its tag and bytes.
-#[derive(Clone, Debug)]
-pub struct Stashed {
-    pub slot: Slot,
-    pub raw: [u8; TAG_BYTES],
-    pub bytes: Arc<[u8]>,
+/// In which part of its life a mount is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// A volume is being made: nothing of it counts before its first checkpoint.
+    Formatting,
+    /// The log is applied, or a volume mended. What is written counts only with the checkpoint that follows.
+    Recovering,
+    /// Callers' changes are logged.
+    Mounted,
+    /// Nothing is programmed or erased.
+    ReadOnly,
+}
+
+impl Phase {
+    /// Whether replay reads what is written, from blocks that are named before they are opened.
+    pub fn is_logged(self) -> bool {
+        self == Phase::Mounted
+    }
+
+    /// Whether what takes live bytes from a block now may not count should the power fail.
+    fn is_held(self) -> bool {
+        self == Phase::Recovering
+    }
+}
+
+/// What a slot is appended for.
+#[derive(Clone, Copy, Debug)]
+pub struct Purpose {
+    pub cause: Cause,
+    /// Which block is taken for it, if one must be.
+    pub take: Take,
+}
+
+impl Purpose {
+    /// Written for `cause`, to the least worn block.
+    pub fn of(cause: Cause) -> Self {
+        Self { cause, take: Take::LeastWorn }
+    }
 }
 
 /// The flash manager.
 pub struct Flash<N: Nand> {
-    pub nand: N,
-    pub shape: Shape,
-    /// Seeds every checksum but the anchors'.
-    pub seed: u32,
-    pub blocks: BlockTable,
-    pub cache: SlotCache,
-    pub anchors: AnchorLog,
-    heads: [Head; 3],
-    /// Sequence number of the next original.
-    pub next_seq: u64,
-    /// Everything below is in complete groups.
-    pub ended_seq: u64,
-    /// Everything below is in complete groups and on flash.
-    pub committed_seq: u64,
-    /// Everything below was promised to a caller, or is in a checkpoint.
-    pub promised_seq: u64,
-    /// Checkpoints begun since mount, and the last durable one of them.
-    pub era: u64,
-    pub durable_era: u64,
-    /// Copies made since mount.
-    pub copies: u64,
-    /// What takes live bytes from a block now may not count should the power fail: such a block is kept until the
-    /// next checkpoint.
-    pub holding: bool,
-    /// Whether blocks must be named before they are opened: not while formatting or recovering.
-    pub naming: bool,
-    /// Slots a recovery has read and may not be able to read again.
-    pub stash: Vec<Stashed>,
+    slots: Slots<N>,
+    anchors: AnchorLog,
+    numbers: Numbers,
+    phase: Phase,
     /// The chip failed under a change, or something that has its number found no place: nothing more is written, and
     /// this is said instead.
-    pub broken: Option<Error>,
+    broken: Option<Error>,
     /// What units hold whose program failed, while they are gathered again elsewhere.
-    pub homeless: Option<Exposed>,
+    homeless: Option<Exposed>,
     /// Slots whose address changed; the index must follow.
-    pub moved: Vec<Moved>,
-    /// Whether what is written now has not changed for long: a block opened for it is a worn one.
-    pub cold: bool,
-    /// Log blocks opened since the last checkpoint.
-    pub opened: u32,
-    /// Bytes programmed in the volume's life, by cause.
-    pub written_bytes: [u64; Cause::ALL.len()],
-    pub corrupt_reads: u64,
-    /// The time of the last operation.
-    pub now_ns: i64,
-    failures: Vec<Failure>,
+    moved: Vec<Moved>,
 }
 
 impl<N: Nand> Flash<N> {
     /// A flash manager over a chip whose blocks are as `entries` says.
-    pub fn new(nand: N, shape: Shape, seed: u32, entries: Vec<BlockEntry>, cache_slots: usize) -> Self {
+    pub fn new(nand: N, shape: Shape, seed: u32, entries: Vec<BlockEntry>, cache_slots: usize, phase: Phase) -> Self {
         Self {
-            nand,
-            shape,
-            seed,
-            blocks: BlockTable::new(entries),
-            cache: SlotCache::new(cache_slots),
+            slots: Slots::new(nand, shape, seed, entries, cache_slots),
             anchors: AnchorLog::default(),
-            heads: HeadId::ALL.map(|_| Head::new()),
-            next_seq: 1,
-            ended_seq: 1,
-            committed_seq: 1,
-            promised_seq: 1,
-            era: 1,
-            durable_era: 1,
-            copies: 0,
-            holding: false,
-            naming: false,
-            stash: Vec::new(),
+            numbers: Numbers::default(),
+            phase,
             broken: None,
             homeless: None,
             moved: Vec::new(),
-            cold: false,
-            opened: 0,
-            written_bytes: [0; Cause::ALL.len()],
-            corrupt_reads: 0,
-            now_ns: 0,
-            failures: Vec::new(),
         }
     }
 
-    /// A head.
-    pub fn head(&self, id: HeadId) -> &Head {
-        let [slc, native, meta] = &self.heads;
-        match id {
-            HeadId::Slc => slc,
-            HeadId::Native => native,
-            HeadId::Meta => meta,
-        }
+    /// The chip's slots.
+    pub fn slots(&self) -> &Slots<N> {
+        &self.slots
     }
 
-    /// A head, to change it.
-    pub fn head_mut(&mut self, id: HeadId) -> &mut Head {
-        let [slc, native, meta] = &mut self.heads;
-        match id {
-            HeadId::Slc => slc,
-            HeadId::Native => native,
-            HeadId::Meta => meta,
-        }
+    /// The chip's slots, to read them, or to count them as needed or not.
+    pub fn slots_mut(&mut self) -> &mut Slots<N> {
+        &mut self.slots
+    }
+
+    /// The chip's shape in slots.
+    pub fn shape(&self) -> &Shape {
+        &self.slots.shape
+    }
+
+    /// The block table.
+    pub fn blocks(&self) -> &BlockTable {
+        &self.slots.blocks
+    }
+
+    /// Gives the chip back.
+    pub fn into_nand(self) -> N {
+        self.slots.nand
+    }
+
+    /// How far the log has got, in numbers.
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    /// The same, to promise what is on flash, or to go on elsewhere.
+    pub fn numbers_mut(&mut self) -> &mut Numbers {
+        &mut self.numbers
+    }
+
+    /// Where anchors are written.
+    pub fn anchors(&self) -> &AnchorLog {
+        &self.anchors
+    }
+
+    /// In which part of its life the mount is.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The mount goes on to another part of its life.
+    pub fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    /// Says what time it is.
+    pub fn set_now_ns(&mut self, now_ns: i64) {
+        self.slots.now_ns = now_ns;
+    }
+
+    /// Why nothing more can be written.
+    pub fn broken(&self) -> Option<&Error> {
+        self.broken.as_ref()
+    }
+
+    /// Slots whose address changed since the index followed last.
+    pub fn take_moved(&mut self) -> Vec<Moved> {
+        core::mem::take(&mut self.moved)
+    }
+
+    /// Whether there are any.
+    pub fn has_moved(&self) -> bool {
+        !self.moved.is_empty()
+    }
+
+    /// What a record with the next sequence number makes of what it replaces.
+    pub fn by_record(&self) -> Release {
+        Release { by: By::Record(self.numbers.next()), held: self.held_era() }
+    }
+
+    /// What the copy made last makes of its source.
+    pub fn by_copy(&self) -> Release {
+        Release { by: By::Copy(self.numbers.copies()), held: self.held_era() }
+    }
+
+    /// The era that a block must outlast, if what empties it now may not count.
+    pub fn held_era(&self) -> Option<u64> {
+        self.phase.is_held().then_some(self.numbers.era())
     }
 
     /// Lets nothing more be written, because of this.
@@ -153,124 +201,60 @@ impl<N: Nand> Flash<N> {
     }
 
     /// How far the log has got.
-    pub fn horizon(&self) -> Horizon {
-        let oldest = HeadId::ALL.iter().map(|&id| self.head(id).oldest_exposed_copy()).min().unwrap_or(u64::MAX);
-        let groups = HeadId::ALL.iter().map(|&id| self.head(id).oldest_exposed_group(self.promised_seq));
+    fn horizon(&self) -> Horizon {
+        let oldest = HeadId::ALL.iter().map(|&id| self.slots.head(id).oldest_exposed_copy()).min().unwrap_or(u64::MAX);
+        let groups = HeadId::ALL.iter().map(|&id| self.slots.head(id).oldest_exposed_group(self.numbers.promised()));
         let homeless = self.homeless.map_or((u64::MAX, u64::MAX), |unit| (unit.copy_no, unit.group_seq));
         Horizon {
-            era: self.durable_era,
-            committed_seq: groups.min().unwrap_or(u64::MAX).min(homeless.1).min(self.committed_seq),
-            safe_copy: self.copies.min(oldest.min(homeless.0).saturating_sub(1)),
+            era: self.numbers.durable_era(),
+            committed_seq: groups.min().unwrap_or(u64::MAX).min(homeless.1).min(self.numbers.committed()),
+            safe_copy: self.numbers.copies().min(oldest.min(homeless.0).saturating_sub(1)),
         }
     }
 
-    /// Keeps the blocks the heads stand in until the next checkpoint but one: this one names them, so replay reads
-    /// them for the heads it knows, even if they are left at once with nothing in them.
+    /// A checkpoint begins, and names the blocks the heads stand in: replay reads them for the heads it knows, so they
+    /// are kept until the next checkpoint but one, even if they are left at once with nothing in them.
+    pub fn begin_era(&mut self) {
+        self.numbers.begin_era();
+        self.hold_head_blocks();
+    }
+
+    /// Keeps the blocks the heads stand in until the next checkpoint but one.
     pub fn hold_head_blocks(&mut self) {
-        let era = self.era;
+        let era = self.numbers.era();
         for id in HeadId::ALL {
-            if let Some(mut found) = self.head(id).block.and_then(|block| self.blocks.get_mut(block)) {
+            if let Some(mut found) = self.slots.head(id).block.and_then(|block| self.slots.blocks.get_mut(block)) {
                 found.era = era;
             }
         }
     }
 
+    /// Which blocks can be taken.
+    pub fn free(&self) -> Free<'_> {
+        Free::of(self)
+    }
+
     /// Blocks that can be taken.
     pub fn free_blocks(&self) -> u32 {
-        self.blocks.reusable_count(self.horizon())
+        self.slots.blocks.reusable_count(self.horizon())
     }
 
-    /// Blocks that can be taken once the log heads have filled the blocks they stand in.
-    pub fn blocks_free_soon(&self) -> u32 {
-        let committed_seq = self.committed_seq;
-        self.blocks.reusable_count(Horizon { committed_seq, safe_copy: self.copies, ..self.horizon() })
-    }
-
-    /// Blocks that a recovery could take if the power failed now: not those that only the last pages emptied.
-    pub fn blocks_free_for_certain(&self) -> u32 {
-        self.blocks.reusable_count(self.certain_horizon())
-    }
-
-    /// Whether a recovery would find a block for anchors beside the pair, if the power failed now.
-    pub fn has_spare_anchor_block(&self) -> bool {
-        self.blocks.free_for_anchors(self.certain_horizon()).next().is_some()
-    }
-
-    /// How far the log has got without the last pages, which a cut may take.
-    fn certain_horizon(&self) -> Horizon {
+    /// A checkpoint is durable that stands for the log up to this record and this copy: what those emptied is free.
+    pub fn free_up_to(&mut self, seq: u64, copy: u64) {
         let horizon = self.horizon();
-        let uncertain = HeadId::ALL.map(|id| self.head(id).uncertain());
-        let seq = uncertain.iter().map(|pages| pages.group_seq).min().unwrap_or(u64::MAX);
-        let copy = uncertain.iter().map(|pages| pages.copy_no).min().unwrap_or(u64::MAX);
-        Horizon {
+        self.slots.blocks.settle(Horizon {
             committed_seq: horizon.committed_seq.min(seq),
-            safe_copy: horizon.safe_copy.min(copy.saturating_sub(1)),
+            safe_copy: horizon.safe_copy.min(copy),
             ..horizon
-        }
-    }
-
-    /// Bytes that a place keeps alive.
-    pub fn bytes_of(&self, place: Place) -> u32 {
-        match place {
-            Place::Run { count, .. } => count * self.shape.slot_bytes as u32,
-            Place::Node { units, .. } => u32::from(units) * crate::format::place::NODE_UNIT as u32,
-            Place::Mark | Place::Reserved { .. } | Place::Pending { .. } => 0,
-        }
-    }
-
-    /// Counts a place as needed.
-    pub fn retain(&mut self, place: Place) {
-        let bytes = i64::from(self.bytes_of(place));
-        if let Place::Run { slot, .. } | Place::Node { slot, .. } = place {
-            self.blocks.add_live(self.shape.block_of(slot), bytes);
-        }
-    }
-
-    /// Counts a place of the log as no longer needed, because of the record with sequence number `seq`.
-    pub fn release(&mut self, place: Place, seq: u64) {
-        if let Some(mut block) = self.drop_record(place) {
-            block.kill_seq = block.kill_seq.max(seq);
-        }
-    }
-
-    /// Counts a place of the log as no longer needed, because a copy of it stands elsewhere.
-    pub fn release_copied(&mut self, place: Place) {
-        let copies = self.copies;
-        if let Some(mut block) = self.drop_record(place) {
-            block.copy_no = copies;
-        }
-    }
-
-    /// Counts a page of the index or of the block table as no longer needed.
-    pub fn release_page(&mut self, slot: Slot) {
-        self.drop_live(slot, self.shape.slot_bytes as u32);
-    }
-
-    /// Replay may release what stood in a block that has since become one of the index: it had been released when the
-    /// block was taken, and the table lists such a block with its pages alone.
-    fn drop_record(&mut self, place: Place) -> Option<blocks::Edit<'_>> {
-        let (Place::Run { slot, .. } | Place::Node { slot, .. }) = place else { return None };
-        let used_as = self.blocks.get(self.shape.block_of(slot)).entry.used_as;
-        if used_as == Use::Meta { None } else { self.drop_live(slot, self.bytes_of(place)) }
-    }
-
-    fn drop_live(&mut self, slot: Slot, bytes: u32) -> Option<blocks::Edit<'_>> {
-        let block = self.shape.block_of(slot);
-        self.blocks.add_live(block, -i64::from(bytes));
-        let (holding, era) = (self.holding, self.era);
-        let mut found = self.blocks.get_mut(block)?;
-        if holding {
-            found.era = era;
-        }
-        Some(found)
+        });
     }
 
     /// Takes a free block, erased. It counts as open, so that nothing else takes it before its head has opened it.
-    pub fn take_block(&mut self, cause: Cause) -> Result<u32> {
+    fn take_block(&mut self, purpose: Purpose) -> Result<u32> {
         loop {
-            let block = self.blocks.pick(self.horizon(), self.cold).ok_or(Error::NoSpace)?;
-            if self.blocks.get(block).entry.erased || self.erase(block, cause)? {
-                if let Some(mut found) = self.blocks.get_mut(block) {
+            let block = self.slots.blocks.pick(self.horizon(), purpose.take).ok_or(Error::NoSpace)?;
+            if self.slots.blocks.get(block).entry.erased || self.slots.erase(block, purpose.cause)? {
+                if let Some(mut found) = self.slots.blocks.get_mut(block) {
                     found.open = true;
                 }
                 return Ok(block);
@@ -278,60 +262,8 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// Erases a block. `false`: it went bad and is retired.
-    pub fn erase(&mut self, block: u32, cause: Cause) -> Result<bool> {
-        let from = self.shape.slot(block, 0);
-        self.cache.forget(from, from + self.shape.stride);
-        let outcome = self.nand.erase(block, cause);
-        let failed = self.wait()? || matches!(outcome, Err(NandError::EraseFailed { .. }));
-        match outcome {
-            Ok(()) | Err(NandError::EraseFailed { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        if failed {
-            self.retire(block)?;
-            return Ok(false);
-        }
-        if let Some(mut found) = self.blocks.get_mut(block) {
-            let erases = found.entry.erases + 1;
-            *found = blocks::Block::erased(erases);
-        }
-        Ok(true)
-    }
-
-    /// Marks a block bad for good.
-    pub fn retire(&mut self, block: u32) -> Result<()> {
-        if let Some(mut found) = self.blocks.get_mut(block) {
-            let erases = found.entry.erases;
-            found.entry = BlockEntry { used_as: Use::Bad, erases, ..BlockEntry::default() };
-            found.open = false;
-        }
-        self.blocks.recount();
-        Ok(self.nand.mark_bad(block)?)
-    }
-
     /// Retires failing blocks that nothing needs any more.
     pub fn retire_emptied(&mut self) -> Result<()> {
-        if self.blocks.failing_count() == 0 {
-            return Ok(());
-        }
-        let horizon = self.horizon();
-        let emptied =
-            |(number, block): &(u32, &blocks::Block)| block.entry.failing && self.blocks.reusable(*number, horizon);
-        let emptied: Vec<u32> = self.blocks.iter().filter(emptied).map(|(number, _)| number).collect();
-        emptied.into_iter().try_for_each(|block| self.retire(block))
-    }
-
-    /// Counts bytes that are programmed.
-    fn count_written(&mut self, cause: Cause, bytes: usize) {
-        let counts = Cause::ALL.iter().zip(&mut self.written_bytes);
-        counts.filter(|(of, _)| **of == cause).for_each(|(_, count)| *count = count.saturating_add(bytes as u64));
-    }
-
-    /// Waits for posted operations; whether any failed.
-    fn wait(&mut self) -> Result<bool> {
-        self.failures.clear();
-        self.nand.barrier(&mut self.failures)?;
-        Ok(!self.failures.is_empty())
+        self.free().retirable().into_iter().try_for_each(|block| self.slots.retire(block))
     }
 }

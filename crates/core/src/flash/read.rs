@@ -5,18 +5,14 @@
 use alloc::sync::Arc;
 use alloc::vec;
 
-use nand::{Cause, CellMode, Nand, NandError, ReadInfo};
+use nand::{Cause, CellMode, Nand, NandError};
 
-use super::Flash;
 use super::head::HeadId;
+use super::slots::Slots;
 use crate::error::{Error, Result};
 use crate::format::place::Slot;
 use crate::format::summary::{self, Summary};
-use crate::format::table::Use;
 use crate::format::tag::{self, Kind, TAG_BYTES, Tag};
-
-/// What was written less than this ago has had no time to age.
-const SOON_NS: i64 = 60 * 60 * 1_000_000_000;
 
 /// What a bare chunk that was read must prove to be.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +36,7 @@ impl Check {
     }
 }
 
-impl<N: Nand> Flash<N> {
+impl<N: Nand> Slots<N> {
     /// Reads a slot's bytes into `data` and gives its tag; `None` where nothing was programmed.
     pub fn read_tagged(&mut self, slot: Slot, data: &mut [u8], cause: Cause) -> Result<Option<Tag>> {
         let mode = self.blocks.get(self.shape.block_of(slot)).mode();
@@ -88,22 +84,6 @@ impl<N: Nand> Flash<N> {
             Err(error) => return Err(error.into()),
         }
         spare.get(spot.tag_at..).and_then(|tag| tag.try_into().ok()).ok_or(corrupt)
-    }
-
-    /// Notes a block of which reading took much of what the ECC can do. If that is so soon after it was written, the block
-    /// is weak and not the data old: it is to be retired.
-    pub fn note_errors(&mut self, block: u32, info: ReadInfo) {
-        let strained = 2 * info.corrected_bits >= info.correctable_bits && info.corrected_bits > 0;
-        if !strained || self.blocks.get(block).fading {
-            return;
-        }
-        let fresh = self.now_ns.saturating_sub(self.blocks.get(block).opened_ns) < SOON_NS;
-        let nearly_lost = 4 * info.corrected_bits >= 3 * info.correctable_bits;
-        let Some(mut found) = self.blocks.get_mut(block) else { return };
-        match fresh {
-            true => found.entry.failing |= nearly_lost && !found.open && found.entry.used_as == Use::Log,
-            false => found.fading = true,
-        }
     }
 
     /// The bytes and tag of a slot that is gathered but not yet programmed.

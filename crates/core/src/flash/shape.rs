@@ -14,7 +14,7 @@ const CHUNK_BYTES: u32 = 4096;
 /// A chip must have this many blocks: anchors, index, two heads, a reserve.
 const BLOCKS_MIN: u32 = 12;
 
-/// One cell mode's slots.
+/// One cell mode's slots. Open to other rooms as a plain value, but for the list that `threat` looks things up in.
 #[derive(Clone, Debug)]
 pub struct ModeShape {
     /// Programs that fill a block.

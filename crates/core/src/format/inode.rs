@@ -14,10 +14,24 @@ const RESERVES_PAST_END: u32 = 1;
 /// The flags' other bits: the sum of the attributes' offsets.
 const ATTRIBUTES_SHIFT: u32 = 1;
 const ATTRIBUTES_MASK: u32 = u32::MAX >> ATTRIBUTES_SHIFT;
-/// The file-type bits of a mode, and those of a directory.
-const TYPE_MASK: u32 = 0o170000;
-const DIRECTORY: u32 = 0o040000;
-const FILE: u32 = 0o100000;
+
+/// An inode number: 40 bits, never used twice in the life of a volume.
+pub type Ino = u64;
+
+/// The root directory.
+pub const ROOT_INO: Ino = 1;
+
+/// The file-type bits of a mode, as in `stat(2)`.
+pub mod kind {
+    pub const MASK: u32 = 0o170000;
+    pub const FIFO: u32 = 0o010000;
+    pub const CHAR: u32 = 0o020000;
+    pub const DIR: u32 = 0o040000;
+    pub const BLOCK: u32 = 0o060000;
+    pub const FILE: u32 = 0o100000;
+    pub const SYMLINK: u32 = 0o120000;
+    pub const SOCKET: u32 = 0o140000;
+}
 
 /// What a set of names comes to: whoever finds names of a directory whose index is lost can tell whether they are all
 /// of them, and no more.
@@ -160,7 +174,7 @@ impl Inode {
     pub fn new(mode: u32, uid: u32, gid: u32, now_ns: i64) -> Self {
         Self {
             mode,
-            nlink: if mode & TYPE_MASK == DIRECTORY { 2 } else { 1 },
+            nlink: if mode & kind::MASK == kind::DIR { 2 } else { 1 },
             uid,
             gid,
             rdev: 0,
@@ -179,12 +193,12 @@ impl Inode {
 
     /// Whether it is a directory.
     pub fn is_dir(&self) -> bool {
-        self.mode & TYPE_MASK == DIRECTORY
+        self.mode & kind::MASK == kind::DIR
     }
 
     /// Whether it is a regular file.
     pub fn is_file(&self) -> bool {
-        self.mode & TYPE_MASK == FILE
+        self.mode & kind::MASK == kind::FILE
     }
 
     /// Appends its body.
@@ -208,7 +222,7 @@ impl Inode {
             nlink: U32::new(self.nlink),
             uid: U32::new(self.uid),
             gid: U32::new(self.gid),
-            rdev: U32::new(if self.mode & TYPE_MASK == FILE { reserved } else { self.rdev }),
+            rdev: U32::new(if self.mode & kind::MASK == kind::FILE { reserved } else { self.rdev }),
             flags: U32::new(u32::from(self.reserves_past_end) | self.attributes << ATTRIBUTES_SHIFT),
             size: U64::new(size),
             chunks: U64::new(chunks),
@@ -221,13 +235,13 @@ impl Inode {
     }
 
     fn from_raw(raw: &RawInode) -> Self {
-        let (rdev, reserved) = match raw.mode.get() & TYPE_MASK {
-            FILE => (0, raw.rdev.get().into()),
+        let (rdev, reserved) = match raw.mode.get() & kind::MASK {
+            kind::FILE => (0, raw.rdev.get().into()),
             _ => (raw.rdev.get(), 0),
         };
         let (first, second, third) = (raw.size.get(), raw.chunks.get(), raw.parent.get());
-        let (size, chunks, parent, entries) = match raw.mode.get() & TYPE_MASK {
-            DIRECTORY => (0, Extent::default(), third & INO_MAX, Census { count: first, sum: second }),
+        let (size, chunks, parent, entries) = match raw.mode.get() & kind::MASK {
+            kind::DIR => (0, Extent::default(), third & INO_MAX, Census { count: first, sum: second }),
             _ => {
                 let chunks = Extent { count: second.min(CHUNKS_MAX), reserved, sum: third };
                 (first.min(i64::MAX as u64), chunks, 0, Census::default())

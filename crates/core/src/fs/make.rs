@@ -5,15 +5,15 @@
 use nand::Nand;
 
 use super::Fs;
-use super::dir::NAMES_BYTES;
-use super::names::Spot;
+use super::dir::{NAMES_BYTES, check_name, directory};
 use super::types::*;
-use super::xattr::attribute_bytes;
+use super::xattr::{attribute_bytes, attribute_offsets, check_attribute, put_attributes};
 use crate::error::{Error, Result};
-use crate::format::inode::{Inode, with_attribute};
+use crate::format::inode::{Ino, Inode, kind, with_attribute};
 use crate::format::key::KeyKind;
-use crate::format::node::Body;
 use crate::format::tag::INO_MAX;
+use crate::store::names::{self, Spot};
+use crate::store::space;
 
 /// Attributes a new inode can have from the first on.
 const ATTRIBUTES_MAX: usize = 4;
@@ -42,7 +42,7 @@ impl<N: Nand> Fs<N> {
             return Err(Error::Invalid("too many attributes to begin with"));
         }
         for (at, (name, value)) in attributes.iter().enumerate() {
-            self.check_attribute(name, value)?;
+            check_attribute(self.records(), name, value)?;
             if attributes.iter().skip(at + 1).any(|(other, _)| other == name) {
                 return Err(Error::Invalid("an attribute has one value"));
             }
@@ -80,43 +80,39 @@ impl<N: Nand> Fs<N> {
         (content, attributes): (&[u8], &[Attribute<'_>]),
         now_ns: i64,
     ) -> Result<Ino> {
-        Self::check_name(name)?;
-        self.begin_change()?;
+        check_name(name)?;
+        self.store.begin(false)?;
         let now_ns = self.stamp_ns(now_ns);
-        let dir = self.dir(parent)?;
-        let Spot::Free(offset) = self.find_name(parent, KeyKind::Entry, name)? else { return Err(Error::Exists) };
+        let dir = directory(self.records(), parent)?;
+        let Spot::Free(offset) = names::find(self.records(), parent, KeyKind::Entry, name)? else {
+            return Err(Error::Exists);
+        };
         if dir.nlink == 0 {
             return Err(Error::NotFound);
         }
         let more: usize = attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum();
-        self.need_bytes(NAMES_BYTES + (content.len() + more) as u64)?;
-        let ino = self.volume.next_ino;
-        if ino > INO_MAX {
+        space::need_bytes(self.records(), NAMES_BYTES + (content.len() + more) as u64)?;
+        if self.records().volume().next_ino > INO_MAX {
             return Err(Error::NoSpace);
         }
-        self.volume.next_ino += 1;
-        self.volume.files += 1;
         let directory = node.mode & kind::MASK == kind::DIR;
         let mut inode = Inode {
             rdev: node.rdev,
             parent: if directory { parent } else { 0 },
             ..Inode::new(node.mode & (kind::MASK | 0o7777), node.uid, node.gid, now_ns)
         };
-        let offsets = self.attribute_offsets(attributes);
+        let offsets = attribute_offsets(self.records(), attributes);
         inode.attributes = offsets.iter().fold(0, |sum, &offset| with_attribute(sum, offset));
-        self.inodes.update(ino, inode);
-        self.push_new(ino, Body::Inode(inode))?;
-        for (chunk, part) in content.chunks(self.flash.shape.slot_bytes).enumerate() {
+        let ino = self.records().new_inode(inode)?;
+        for (chunk, part) in content.chunks(self.records().chunk_bytes() as usize).enumerate() {
             self.put_part(ino, chunk as u64, 0, part, now_ns)?;
         }
-        self.put_attributes(ino, attributes, &offsets)?;
-        let entry = Body::Entry { offset, child: ino, mode: inode.mode & kind::MASK, time_ns: now_ns, name };
-        self.push_new(parent, entry)?;
-        self.touch_dir(parent, now_ns, |entries| entries.add(offset))?;
+        put_attributes(self.records(), ino, attributes, &offsets)?;
+        names::add_new_entry(self.records(), parent, offset, (ino, inode.mode), name, now_ns)?;
         if directory {
-            self.add_links(parent, 1)?;
+            names::add_links(self.records(), parent, 1)?;
         }
-        self.end_change(now_ns)?;
+        self.store.end(now_ns)?;
         Ok(ino)
     }
 }

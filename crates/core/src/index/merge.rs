@@ -12,9 +12,9 @@ use nand::{Cause, Nand};
 use super::delta::{Change, Delta};
 use super::tree::{Found, Tree, clip};
 use crate::error::Result;
-use crate::flash::Flash;
 use crate::flash::append::Draft;
 use crate::flash::head::HeadId;
+use crate::flash::{Flash, Purpose};
 use crate::format::key::{KEY_END, Key};
 use crate::format::page::{self, Entry, LEVELS_MAX};
 use crate::format::place::{Place, Slot};
@@ -36,9 +36,9 @@ pub struct Merge {
     /// Pages to write anew although nothing in them changes: (level, key).
     touch: BTreeSet<(u8, Key)>,
     /// Pages of the old tree that the new one does without.
-    pub dead: Vec<Slot>,
+    dead: Vec<Slot>,
     /// Pages written.
-    pub new: Vec<Slot>,
+    new: Vec<Slot>,
 }
 
 impl Merge {
@@ -60,7 +60,7 @@ impl Merge {
 
     /// Writes at most one page. The new tree, when it is complete.
     pub fn step<N: Nand>(&mut self, flash: &mut Flash<N>, frozen: &Delta) -> Result<Option<Tree>> {
-        let capacity = page::capacity(flash.shape.slot_bytes);
+        let capacity = page::capacity(flash.shape().slot_bytes);
         loop {
             if self.carry.len() > capacity {
                 self.write(flash, capacity)?;
@@ -85,13 +85,23 @@ impl Merge {
             }
             // The pages above say where these stand: none may move any more.
             flash.flush_pages()?;
-            if !flash.moved.is_empty() {
+            if flash.has_moved() {
                 return Ok(None);
             }
             if let Some(tree) = self.next_level() {
                 return Ok(Some(tree));
             }
         }
+    }
+
+    /// Pages of the old tree that the new one does without.
+    pub fn dead(&self) -> &[Slot] {
+        &self.dead
+    }
+
+    /// Pages written.
+    pub fn new_pages(&self) -> &[Slot] {
+        &self.new
     }
 
     fn is_top(&self) -> bool {
@@ -128,7 +138,7 @@ impl Merge {
             Some(key) => key,
             None => return Ok(false),
         };
-        let found = self.old.find(flash, self.level, key)?;
+        let found = self.old.find(flash.slots_mut(), self.level, key)?;
         let low = found.as_ref().map_or(0, |found| found.low);
         if self.carry_listed.is_some() && low != self.done {
             return Ok(false);
@@ -164,21 +174,13 @@ impl Merge {
         let entries = self.carry.get(..count).unwrap_or(&[]);
         let Some(first) = entries.first() else { return Ok(()) };
         let listed = self.carry_listed.unwrap_or(first.key);
-        let bytes = page::encode(self.level, entries, flash.shape.slot_bytes);
-        let draft = Draft {
-            kind: Kind::Index,
-            end: false,
-            copy: false,
-            ino: 0,
-            chunk: u64::from(self.level),
-            len: bytes.len() as u32,
-            stamp: 0,
-        };
+        let bytes = page::encode(self.level, entries, flash.shape().slot_bytes);
+        let draft = Draft::page(Kind::Index, u64::from(self.level), bytes.len() as u32);
         // Only what is on flash leaves the carry: a full chip may end the step here, and another will go on.
-        let slot = flash.append(HeadId::Meta, draft, &bytes, Cause::Metadata)?;
+        let slot = flash.append(HeadId::Meta, draft, &bytes, Purpose::of(Cause::Metadata))?;
         self.carry.drain(..count);
-        flash.retain(Place::Run { slot, count: 1 });
-        flash.cache.put(slot, bytes.into());
+        flash.slots_mut().retain(Place::Run { slot, count: 1 });
+        flash.slots_mut().keep(slot, bytes.into());
         self.new.push(slot);
         self.above.set(listed, Change::Put(Place::Run { slot, count: 1 }));
         self.carry_listed = self.carry.first().map(|entry| entry.key);

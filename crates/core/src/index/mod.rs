@@ -12,7 +12,7 @@ use nand::Nand;
 use self::delta::{Change, Delta};
 use self::tree::{Tree, clip};
 use crate::error::Result;
-use crate::flash::Flash;
+use crate::flash::slots::{Release, Slots};
 use crate::format::inode::Extent;
 use crate::format::key::{Key, KeyKind, kind_of, offset_of};
 use crate::format::page::Entry;
@@ -24,11 +24,13 @@ const FEW: usize = 4;
 /// The index.
 #[derive(Default)]
 pub struct Index {
-    pub delta: Delta,
-    pub frozen: Option<Delta>,
-    pub tree: Tree,
+    /// Changes since the last checkpoint began.
+    delta: Delta,
+    /// Those that the checkpoint under way writes out.
+    frozen: Option<Delta>,
+    tree: Tree,
     /// Chunks that space is reserved for.
-    pub reserved_chunks: u64,
+    reserved_chunks: u64,
 }
 
 /// What a change replaced.
@@ -40,33 +42,82 @@ pub struct Replaced {
 }
 
 impl Index {
+    /// The index of a checkpoint.
+    pub fn new(tree: Tree, reserved_chunks: u64) -> Self {
+        Self { tree, reserved_chunks, ..Self::default() }
+    }
+
+    /// The tree on flash.
+    pub fn tree(&self) -> Tree {
+        self.tree
+    }
+
+    /// Chunks that space is reserved for.
+    pub fn reserved_chunks(&self) -> u64 {
+        self.reserved_chunks
+    }
+
+    /// Changes since the last checkpoint began.
+    pub fn fresh_changes(&self) -> usize {
+        self.delta.len()
+    }
+
+    /// Changes that are not in the tree.
+    pub fn all_changes(&self) -> usize {
+        self.delta.len() + self.frozen.as_ref().map_or(0, Delta::len)
+    }
+
+    /// The pending node that a key leads to.
+    pub fn pending_at(&self, key: Key) -> Option<u32> {
+        match self.delta.at(key) {
+            Some(Change::Put(Place::Pending { number })) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Sets the changes so far aside for a checkpoint to write out.
+    pub fn freeze(&mut self) {
+        self.frozen = Some(core::mem::take(&mut self.delta));
+    }
+
+    /// The changes set aside.
+    pub fn frozen(&self) -> Option<&Delta> {
+        self.frozen.as_ref()
+    }
+
+    /// The changes set aside are in this tree.
+    pub fn thaw(&mut self, tree: Tree) {
+        self.tree = tree;
+        self.frozen = None;
+    }
+
     /// Where a key's content stands.
-    pub fn get<N: Nand>(&self, flash: &mut Flash<N>, key: Key) -> Result<Option<Place>> {
-        Ok(self.next(flash, key, key + 1)?.map(|entry| entry.place))
+    pub fn get<N: Nand>(&self, slots: &mut Slots<N>, key: Key) -> Result<Option<Place>> {
+        Ok(self.next(slots, key, key + 1)?.map(|entry| entry.place))
     }
 
     /// Whether a key's content stands in `place`: only then what stands there may be copied, and the copy count.
-    pub fn points_to<N: Nand>(&self, flash: &mut Flash<N>, key: Key, place: Place) -> Result<bool> {
-        Ok(self.get(flash, key)? == Some(place))
+    pub fn points_to<N: Nand>(&self, slots: &mut Slots<N>, key: Key, place: Place) -> Result<bool> {
+        Ok(self.get(slots, key)? == Some(place))
     }
 
     /// The first entry that reaches into `from..to`, cut to that range.
-    pub fn next<N: Nand>(&self, flash: &mut Flash<N>, from: Key, to: Key) -> Result<Option<Entry>> {
-        self.next_from(flash, 0, from, to)
+    pub fn next<N: Nand>(&self, slots: &mut Slots<N>, from: Key, to: Key) -> Result<Option<Entry>> {
+        self.next_from(slots, 0, from, to)
     }
 
-    fn next_from<N: Nand>(&self, flash: &mut Flash<N>, layer: u8, mut from: Key, to: Key) -> Result<Option<Entry>> {
+    fn next_from<N: Nand>(&self, slots: &mut Slots<N>, layer: u8, mut from: Key, to: Key) -> Result<Option<Entry>> {
         let changes = match (layer, &self.frozen) {
             (0, _) => &self.delta,
             (1, Some(frozen)) => frozen,
-            _ => return self.tree.next(flash, from, to),
+            _ => return self.tree.next(slots, from, to),
         };
         while from < to {
             let Some((start, end, change)) = changes.seek(from, to) else {
-                return self.next_from(flash, layer + 1, from, to);
+                return self.next_from(slots, layer + 1, from, to);
             };
             if start > from {
-                if let Some(entry) = self.next_from(flash, layer + 1, from, start)? {
+                if let Some(entry) = self.next_from(slots, layer + 1, from, start)? {
                     return Ok(Some(entry));
                 }
                 from = start;
@@ -79,39 +130,39 @@ impl Index {
         Ok(None)
     }
 
-    /// Changes what the keys from `key` on map to, because of the record with sequence number `seq`.
+    /// Changes what the keys from `key` on map to, releasing what was mapped there.
     ///
     /// `fresh` promises that nothing is mapped there yet.
     pub fn set<N: Nand>(
         &mut self,
-        flash: &mut Flash<N>,
+        slots: &mut Slots<N>,
         key: Key,
         change: Change,
-        seq: u64,
+        release: Release,
         fresh: bool,
     ) -> Result<Replaced> {
-        let replaced = if fresh { Replaced::default() } else { self.take(flash, key, key + change.span(), seq)? };
+        let replaced = if fresh { Replaced::default() } else { self.take(slots, key, key + change.span(), release)? };
         if replaced.any || matches!(change, Change::Put(_)) {
-            self.overlay(flash, key, change);
+            self.overlay(slots, key, change);
         }
         Ok(replaced)
     }
 
     /// Changes what the keys from `key` on map to, whatever that was: it is not counted as gone.
-    pub fn overlay<N: Nand>(&mut self, flash: &mut Flash<N>, key: Key, change: Change) {
+    pub fn overlay<N: Nand>(&mut self, slots: &mut Slots<N>, key: Key, change: Change) {
         let Change::Put(place) = change else { return self.delta.set(key, change) };
         if let Place::Reserved { count } = place {
             self.reserved_chunks += u64::from(count);
         }
-        flash.retain(place);
+        slots.retain(place);
         self.delta.set_joined(key, change);
     }
 
     /// Counts what stands in `from..to` as gone. Where any of it cannot be read, nothing is.
-    fn take<N: Nand>(&mut self, flash: &mut Flash<N>, mut from: Key, to: Key, seq: u64) -> Result<Replaced> {
+    fn take<N: Nand>(&mut self, slots: &mut Slots<N>, mut from: Key, to: Key, release: Release) -> Result<Replaced> {
         let mut few = [None; FEW];
         let (first, mut count) = (from, 0);
-        while let Some(entry) = self.next(flash, from, to)? {
+        while let Some(entry) = self.next(slots, from, to)? {
             if let Some(place) = few.get_mut(count) {
                 *place = Some(entry);
             }
@@ -119,18 +170,18 @@ impl Index {
         }
         let mut replaced = Replaced { any: count > 0, ..Replaced::default() };
         if count <= FEW {
-            few.into_iter().flatten().for_each(|entry| self.count_gone(flash, entry, seq, &mut replaced));
+            few.into_iter().flatten().for_each(|entry| self.count_gone(slots, entry, release, &mut replaced));
             return Ok(replaced);
         }
         from = first;
-        while let Some(entry) = self.next(flash, from, to)? {
-            self.count_gone(flash, entry, seq, &mut replaced);
+        while let Some(entry) = self.next(slots, from, to)? {
+            self.count_gone(slots, entry, release, &mut replaced);
             from = entry.end();
         }
         Ok(replaced)
     }
 
-    fn count_gone<N: Nand>(&mut self, flash: &mut Flash<N>, entry: Entry, seq: u64, replaced: &mut Replaced) {
+    fn count_gone<N: Nand>(&mut self, slots: &mut Slots<N>, entry: Entry, release: Release, replaced: &mut Replaced) {
         if let Place::Reserved { count } = entry.place {
             self.reserved_chunks = self.reserved_chunks.saturating_sub(u64::from(count));
             replaced.chunks = replaced.chunks.with(Extent::reserved(count.into()));
@@ -139,25 +190,31 @@ impl Index {
             let chunks = (first..first + entry.place.span()).map(Extent::of);
             replaced.chunks = chunks.fold(replaced.chunks, Extent::with);
         }
-        flash.release(entry.place, seq);
+        slots.release(entry.place, release);
     }
 
     /// Makes `key` point to a copy, if it still points to the original. Whether it did.
-    pub fn relocate<N: Nand>(&mut self, flash: &mut Flash<N>, key: Key, from: Place, to: Place) -> Result<bool> {
-        if !self.points_to(flash, key, from)? {
+    pub fn relocate<N: Nand>(
+        &mut self,
+        slots: &mut Slots<N>,
+        key: Key,
+        (from, to): (Place, Place),
+        release: Release,
+    ) -> Result<bool> {
+        if !self.points_to(slots, key, from)? {
             return Ok(false);
         }
-        flash.release_copied(from);
-        flash.retain(to);
+        slots.release(from, release);
+        slots.retain(to);
         self.delta.set_joined(key, Change::Put(to));
         Ok(true)
     }
 
     /// Gives a pending node its place on flash, if the index still points to it. Whether it did.
-    pub fn settle<N: Nand>(&mut self, flash: &mut Flash<N>, key: Key, number: u32, to: Place) -> bool {
+    pub fn settle<N: Nand>(&mut self, slots: &mut Slots<N>, key: Key, number: u32, to: Place) -> bool {
         let settled = self.delta.replace(key, Change::Put(Place::Pending { number }), Change::Put(to));
         if settled {
-            flash.retain(to);
+            slots.retain(to);
         }
         settled
     }

@@ -3,7 +3,7 @@
 use nand::{Cause, Nand};
 
 use crate::error::{Error, Result};
-use crate::flash::Flash;
+use crate::flash::slots::Slots;
 use crate::format::key::{KEY_END, Key};
 use crate::format::page::{Entry, Page};
 use crate::format::place::{Place, Slot};
@@ -29,17 +29,17 @@ pub struct Found {
 }
 
 /// Reads and checks a page.
-pub fn load<N: Nand>(flash: &mut Flash<N>, slot: Slot, level: u8) -> Result<Page> {
-    if let Some(bytes) = flash.cache.get(slot) {
+pub fn load<N: Nand>(slots: &mut Slots<N>, slot: Slot, level: u8) -> Result<Page> {
+    if let Some(bytes) = slots.cached(slot) {
         return Ok(Page::trusted(bytes));
     }
-    let bytes = flash.read_uncached(slot, Kind::Index, Cause::Metadata)?;
+    let bytes = slots.read_uncached(slot, Kind::Index, Cause::Metadata)?;
     match Page::parse(bytes.clone(), level) {
         Some(page) => {
-            flash.cache.put(slot, bytes);
+            slots.keep(slot, bytes);
             Ok(page)
         }
-        None => flash.corrupt("index page", slot),
+        None => slots.corrupt("index page", slot),
     }
 }
 
@@ -50,17 +50,17 @@ impl Tree {
     }
 
     /// The page at `level` that answers for `key`; `None` where the tree is not that high.
-    pub fn find<N: Nand>(&self, flash: &mut Flash<N>, level: u8, key: Key) -> Result<Option<Found>> {
+    pub fn find<N: Nand>(&self, slots: &mut Slots<N>, level: u8, key: Key) -> Result<Option<Found>> {
         let Some((mut slot, levels)) = self.root.filter(|&(_, levels)| level < levels) else { return Ok(None) };
         let (mut low, mut high, mut listed) = (0, KEY_END, 0);
         for at in (level..levels).rev() {
-            let page = load(flash, slot, at)?;
+            let page = load(slots, slot, at)?;
             if at == level {
                 return Ok(Some(Found { page, slot, listed, low, high }));
             }
             let child = page.upper(key).saturating_sub(1);
             let Some(Entry { key: first, place: Place::Run { slot: below, .. } }) = page.get(child) else {
-                return flash.corrupt("index page", slot);
+                return slots.corrupt("index page", slot);
             };
             listed = first;
             if child > 0 {
@@ -75,9 +75,9 @@ impl Tree {
     }
 
     /// The first entry that reaches into `from..to`, cut to that range.
-    pub fn next<N: Nand>(&self, flash: &mut Flash<N>, mut from: Key, to: Key) -> Result<Option<Entry>> {
+    pub fn next<N: Nand>(&self, slots: &mut Slots<N>, mut from: Key, to: Key) -> Result<Option<Entry>> {
         while from < to {
-            let Some(found) = self.find(flash, 0, from)? else { return Ok(None) };
+            let Some(found) = self.find(slots, 0, from)? else { return Ok(None) };
             let upper = found.page.upper(from);
             let candidates = [upper.checked_sub(1), Some(upper)];
             let entry = candidates.into_iter().flatten().filter_map(|at| found.page.get(at)).find(|e| e.end() > from);

@@ -8,14 +8,14 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use crate::error::{Error, Result};
-use crate::flash::Flash;
+use crate::flash::slots::Slots;
 use crate::format::node::{self, Order};
 use crate::format::place::Slot;
 use crate::format::tag::{Kind, Tag};
 
 /// What the log is applied to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Basis {
+pub enum Basis {
     /// The index of a checkpoint: a copy takes the place of its source, and every original must be there.
     Checkpoint,
     /// Nothing, what there is of the log being all there is: a copy counts by itself, what cannot be read is passed
@@ -24,7 +24,7 @@ pub(crate) enum Basis {
 }
 
 /// One thing to apply: (twice the sequence number it comes before, rank), and what it is.
-pub(crate) struct Action {
+pub struct Action {
     pub order: (u64, u8),
     pub slot: Slot,
     /// The node in the slot, or `None` for the whole slot.
@@ -33,12 +33,7 @@ pub(crate) struct Action {
 }
 
 /// What `slots` say, in order, as far as originals count: below `limit`, and of several with one number the last.
-pub(crate) fn in_order<N: Nand>(
-    flash: &mut Flash<N>,
-    slots: &[(Tag, Slot)],
-    limit: u64,
-    basis: Basis,
-) -> Result<Vec<Action>> {
+pub fn in_order<N: Nand>(chip: &mut Slots<N>, slots: &[(Tag, Slot)], limit: u64, basis: Basis) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     let mut seen = BTreeSet::new();
     for &(tag, slot) in slots.iter().rev() {
@@ -49,7 +44,7 @@ pub(crate) fn in_order<N: Nand>(
                 let order = if tag.copy { (2 * tag.seq, 0) } else { (2 * tag.seq + 1, 0) };
                 actions.push(Action { order, slot, at: None, tag });
             }
-            (true, _) => of_nodes(flash, tag, slot, basis, &mut actions)?,
+            (true, _) => of_nodes(chip, tag, slot, basis, &mut actions)?,
         }
     }
     actions.reverse();
@@ -58,8 +53,8 @@ pub(crate) fn in_order<N: Nand>(
 }
 
 /// The nodes of a slot, last first.
-fn of_nodes<N: Nand>(flash: &mut Flash<N>, tag: Tag, slot: Slot, basis: Basis, out: &mut Vec<Action>) -> Result<()> {
-    let bytes = match flash.read_slot(slot, Kind::Nodes, Cause::Metadata) {
+fn of_nodes<N: Nand>(slots: &mut Slots<N>, tag: Tag, slot: Slot, basis: Basis, out: &mut Vec<Action>) -> Result<()> {
+    let bytes = match slots.read_slot(slot, Kind::Nodes, Cause::Metadata) {
         Ok(bytes) => bytes,
         Err(Error::Corrupt { .. }) if tag.copy || basis == Basis::Nothing => return Ok(()),
         Err(error) => return Err(error),

@@ -13,21 +13,21 @@ use super::actions::{self, Action, Basis};
 use super::scan::{Scan, Visited};
 use crate::error::{Error, Result};
 use crate::flash::head::HeadId;
-use crate::format::inode::{Census, Extent};
+use crate::flash::slots::{By, Release};
+use crate::format::inode::{Census, Extent, Ino};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::node::{self, Body, Order};
 use crate::format::place::{Place, Slot};
 use crate::format::table::Use;
 use crate::format::tag::{Kind, tick_ns, ticks};
-use crate::fs::Fs;
-use crate::fs::types::Ino;
 use crate::index::Replaced;
 use crate::index::delta::Change;
+use crate::store::records::Records;
 
 /// What was counted, or not, because nothing was found in its place. Where the log is applied to nothing, that may have
 /// been erased.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Unseen {
+pub struct Unseen {
     /// Chunks that were counted as new.
     pub chunks: Vec<u64>,
     /// One past the last chunk there may have been before.
@@ -70,13 +70,37 @@ impl Changed {
 
 /// What originals say about an inode besides its own node.
 #[derive(Default)]
-pub(crate) struct Derived {
+pub struct Derived {
     size: u64,
     changed: Changed,
     added: Extent,
     removed: Extent,
     entries: Census,
-    pub unseen: Unseen,
+    unseen: Unseen,
+}
+
+impl Derived {
+    /// What was counted, or not, because nothing was found in its place.
+    pub fn take_unseen(&mut self) -> Unseen {
+        core::mem::take(&mut self.unseen)
+    }
+
+    /// Changes an inode by what is said about it.
+    pub fn apply<N: Nand>(self, records: &mut Records<N>, ino: Ino) -> Result<()> {
+        let mut inode = match records.inode(ino) {
+            Ok(inode) => inode,
+            Err(Error::NotFound | Error::Corrupt { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        inode.size = inode.size.max(self.size).min(i64::MAX as u64);
+        inode.chunks = inode.chunks.with(self.added).without(self.removed);
+        inode.entries = inode.entries.with(self.entries);
+        if let Some(time_ns) = self.changed.since(inode.mtime_ns) {
+            (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
+        }
+        records.derive_inode(ino, inode);
+        Ok(())
+    }
 }
 
 impl Scan {
@@ -98,35 +122,49 @@ impl Scan {
     }
 }
 
-impl<N: Nand> Fs<N> {
+/// A log being applied to the records of a volume.
+pub struct Replay<'a, N: Nand> {
+    records: &'a mut Records<N>,
+    /// What the action being applied takes from a block may not be readable again: the block stays as it is until the
+    /// next checkpoint.
+    doubtful: bool,
+    derived: BTreeMap<Ino, Derived>,
+}
+
+impl<'a, N: Nand> Replay<'a, N> {
+    /// Before anything is applied.
+    pub fn new(records: &'a mut Records<N>) -> Self {
+        Self { records, doubtful: false, derived: BTreeMap::new() }
+    }
+
     /// Applies the log. Whether anything of it had to be dropped.
-    pub(super) fn apply(&mut self, scan: &Scan) -> Result<bool> {
+    pub fn apply(mut self, scan: &Scan) -> Result<bool> {
         let limit = scan.limit(&BTreeSet::new());
         for (&block, visited) in &scan.visited {
             self.visit(block, visited);
         }
-        self.volume.next_ino = self.volume.next_ino.max(scan.last_ino + 1);
-        let actions = actions::in_order(&mut self.flash, &scan.slots, limit, Basis::Checkpoint)?;
+        let volume = self.records.volume_mut();
+        volume.next_ino = volume.next_ino.max(scan.last_ino + 1);
+        let actions = actions::in_order(self.records.flash_mut().slots_mut(), &scan.slots, limit, Basis::Checkpoint)?;
         // What the last pages say may not be readable again, should this recovery be cut short: blocks that they took
         // anything from stay as they are until the checkpoint.
-        let doubtful: BTreeSet<Slot> = self.flash.stash.iter().map(|stashed| stashed.slot).collect();
+        let doubtful: BTreeSet<Slot> =
+            self.records.flash().slots().stash().iter().map(|stashed| stashed.slot).collect();
         let certain = scan.limit(&doubtful);
-        let mut derived = BTreeMap::new();
         for action in &actions {
-            self.flash.holding = doubtful.contains(&action.slot) || (!action.tag.copy && action.tag.seq >= certain);
-            self.apply_action(action, Basis::Checkpoint, &mut derived)?;
+            self.doubtful = doubtful.contains(&action.slot) || (!action.tag.copy && action.tag.seq >= certain);
+            self.apply_action(action, Basis::Checkpoint)?;
         }
-        self.flash.holding = false;
-        self.flash.blocks.recount();
-        for (ino, derived) in derived {
-            self.apply_derived(ino, derived)?;
+        self.records.flash_mut().slots_mut().blocks_mut().recount();
+        for (ino, derived) in self.take_derived() {
+            derived.apply(self.records, ino)?;
         }
         Ok(scan.slots.iter().any(|(tag, _)| !tag.copy && tag.seq >= limit))
     }
 
     fn visit(&mut self, block: u32, visited: &Visited) {
-        let era = self.flash.era;
-        let Some(mut found) = self.flash.blocks.get_mut(block) else { return };
+        let era = self.records.flash().numbers().era();
+        let Some(mut found) = self.records.flash_mut().slots_mut().blocks_mut().get_mut(block) else { return };
         found.era = era;
         found.entry.failing |= found.entry.used_as == Use::Bad;
         found.entry.used_as = Use::Log;
@@ -136,12 +174,33 @@ impl<N: Nand> Fs<N> {
         found.entry.erases = visited.erases.unwrap_or(found.entry.erases).max(found.entry.erases);
     }
 
-    pub(crate) fn apply_action(
-        &mut self,
-        action: &Action,
-        basis: Basis,
-        derived: &mut BTreeMap<Ino, Derived>,
-    ) -> Result<()> {
+    /// What originals said about inodes so far besides their own nodes.
+    pub fn take_derived(&mut self) -> BTreeMap<Ino, Derived> {
+        core::mem::take(&mut self.derived)
+    }
+
+    /// Applies one action to the index alone: what it says about inodes they have counted.
+    pub fn apply_to_index(&mut self, action: &Action, basis: Basis) -> Result<()> {
+        let derived = self.take_derived();
+        let outcome = self.apply_action(action, basis);
+        self.derived = derived;
+        outcome
+    }
+
+    /// What stood at a key cannot be read: what is older must not take its place.
+    pub fn cut(&mut self, key: Key) -> Result<()> {
+        let release = self.release(By::Record(0));
+        let (index, slots) = self.records.index_mut();
+        index.set(slots, key, Change::Cut(1), release, false).map(|_| ())
+    }
+
+    /// The records, as far as they are applied.
+    pub fn records(&mut self) -> &mut Records<N> {
+        self.records
+    }
+
+    /// Applies one action.
+    pub fn apply_action(&mut self, action: &Action, basis: Basis) -> Result<()> {
         let tag = &action.tag;
         let Some(at) = action.at else {
             let data_key = key(tag.ino, KeyKind::Data, tag.chunk);
@@ -150,10 +209,10 @@ impl<N: Nand> Fs<N> {
                 return self.apply_copy(basis, data_key, Place::Run { slot: tag.stamp, count: 1 }, place, tag.seq);
             }
             let replaced = self.change(data_key, Change::Put(place), tag.seq)?;
-            self.derive_data(derived, tag.ino, tag.chunk, tag.len, tick_ns(tag.stamp), replaced);
+            self.derive_data(tag.ino, tag.chunk, tag.len, tick_ns(tag.stamp), replaced);
             return Ok(());
         };
-        let bytes = self.flash.read_slot(action.slot, Kind::Nodes, Cause::Metadata)?;
+        let bytes = self.records.flash_mut().slots_mut().read_slot(action.slot, Kind::Nodes, Cause::Metadata)?;
         let found = node::nodes(&bytes, tag.len as usize).find(|&(start, ..)| start == at);
         let Some((_, units, found)) = found else { return Ok(()) };
         let place = Place::Node { slot: action.slot, at, units };
@@ -161,41 +220,43 @@ impl<N: Nand> Fs<N> {
             let Some(key) = found.key() else { return Ok(()) };
             return self.apply_copy(basis, key, Place::Node { slot, at, units }, place, tag.seq);
         }
-        self.apply_node(&found, place, tag.seq, derived)
+        self.apply_node(&found, place, tag.seq)
     }
 
     fn apply_copy(&mut self, basis: Basis, key: Key, from: Place, to: Place, seq: u64) -> Result<()> {
+        let (by_copy, by_record) = (self.release(By::Copy(0)), self.release(By::Record(seq)));
+        let (index, slots) = self.records.index_mut();
         match basis {
-            Basis::Checkpoint => or_unseen(self.index.relocate(&mut self.flash, key, from, to)).map(|_| ()),
+            Basis::Checkpoint => or_unseen(index.relocate(slots, key, (from, to), by_copy)).map(|_| ()),
             // What it was taken from may be gone, and whatever tells of that. It was current when it was written.
-            Basis::Nothing => self.index.set(&mut self.flash, key, Change::Put(to), seq, false).map(|_| ()),
+            Basis::Nothing => index.set(slots, key, Change::Put(to), by_record, false).map(|_| ()),
         }
     }
 
-    fn apply_node(
-        &mut self,
-        found: &node::Node<'_>,
-        place: Place,
-        seq: u64,
-        derived: &mut BTreeMap<Ino, Derived>,
-    ) -> Result<()> {
+    /// What something applied makes of what it replaces.
+    fn release(&self, by: By) -> Release {
+        Release { by, held: self.doubtful.then(|| self.records.flash().numbers().era()) }
+    }
+
+    fn apply_node(&mut self, found: &node::Node<'_>, place: Place, seq: u64) -> Result<()> {
         let ino = found.ino;
         let replaced = match found.key() {
             Some(key) => self.change(key, Change::Put(place), seq)?,
             None => Replaced::default(),
         };
-        let cut = |fs: &mut Self, from, span| fs.change(from, Change::Cut(span), seq);
+        let cut = |replay: &mut Self, from, span| replay.change(from, Change::Cut(span), seq);
         match found.body {
             Body::Inode(inode) => {
-                self.volume.files += u64::from(!replaced.any);
-                self.volume.next_ino = self.volume.next_ino.max(ino + 1);
-                derived.remove(&ino);
+                let volume = self.records.volume_mut();
+                volume.files += u64::from(!replaced.any);
+                volume.next_ino = volume.next_ino.max(ino + 1);
+                self.derived.remove(&ino);
                 if inode.nlink == 0 {
                     self.change(key(0, KeyKind::Orphan, ino), Change::Put(Place::Mark), seq)?;
                 }
             }
             Body::Entry { offset, time_ns, .. } => {
-                let found = derived.entry(ino).or_default();
+                let found = self.derived.entry(ino).or_default();
                 found.changed = Changed::At(time_ns);
                 if !replaced.any {
                     found.entries.add(offset);
@@ -204,7 +265,7 @@ impl<N: Nand> Fs<N> {
             }
             Body::EntryGone { offset, time_ns } => {
                 let gone = cut(self, key(ino, KeyKind::Entry, offset), 1)?;
-                let found = derived.entry(ino).or_default();
+                let found = self.derived.entry(ino).or_default();
                 found.changed = Changed::At(time_ns);
                 match gone.any {
                     true => found.entries.remove(offset),
@@ -212,16 +273,16 @@ impl<N: Nand> Fs<N> {
                 }
             }
             Body::Data { chunk, time_ns, len, .. } => {
-                self.derive_data(derived, ino, chunk, len, time_ns, replaced);
+                self.derive_data(ino, chunk, len, time_ns, replaced);
             }
             Body::Cut { from, count } => {
                 let gone = cut(self, key(ino, KeyKind::Data, from), u128::from(count))?;
-                let found = derived.entry(ino).or_default();
+                let found = self.derived.entry(ino).or_default();
                 found.removed = found.removed.with(gone.chunks);
             }
             Body::Reserve { from, count } => {
-                let added = or_unseen(self.reserve_holes(ino, from, from + count, seq))?;
-                let found = derived.entry(ino).or_default();
+                let added = or_unseen(self.records.reserve_holes(ino, from, from + count))?;
+                let found = self.derived.entry(ino).or_default();
                 found.added = found.added.with(Extent::reserved(added));
             }
             Body::Xattr { .. } => {}
@@ -230,12 +291,13 @@ impl<N: Nand> Fs<N> {
             }
             Body::Forget => {
                 // Data of an inode may stand in the log without the inode: it came and went within one group.
-                let was = or_unseen(self.index.get(&mut self.flash, key(ino, KeyKind::Inode, 0)))?.is_some();
+                let was = or_unseen(self.records.get(key(ino, KeyKind::Inode, 0)))?.is_some();
                 let (from, to) = whole_inode(ino);
                 cut(self, from, to - from)?;
                 cut(self, key(0, KeyKind::Orphan, ino), 1)?;
-                self.volume.files = self.volume.files.saturating_sub(u64::from(was));
-                derived.remove(&ino);
+                let volume = self.records.volume_mut();
+                volume.files = volume.files.saturating_sub(u64::from(was));
+                self.derived.remove(&ino);
             }
         }
         Ok(())
@@ -244,46 +306,25 @@ impl<N: Nand> Fs<N> {
     /// Changes the index as a record says. Where it cannot be read what it said before, that was not needed when the record
     /// was written, or could be read then: it counts as nothing.
     fn change(&mut self, key: Key, change: Change, seq: u64) -> Result<Replaced> {
-        match self.index.set(&mut self.flash, key, change, seq, false) {
+        let release = self.release(By::Record(seq));
+        let (index, slots) = self.records.index_mut();
+        match index.set(slots, key, change, release, false) {
             Err(Error::Corrupt { .. }) => {
-                self.index.overlay(&mut self.flash, key, change);
+                index.overlay(slots, key, change);
                 Ok(Replaced::default())
             }
             outcome => outcome,
         }
     }
 
-    fn derive_data(
-        &self,
-        derived: &mut BTreeMap<Ino, Derived>,
-        ino: Ino,
-        chunk: u64,
-        len: u32,
-        time_ns: i64,
-        replaced: Replaced,
-    ) {
-        let found = derived.entry(ino).or_default();
-        found.size = found.size.max(chunk.saturating_mul(self.chunk_bytes()).saturating_add(u64::from(len)));
+    fn derive_data(&mut self, ino: Ino, chunk: u64, len: u32, time_ns: i64, replaced: Replaced) {
+        let chunk_bytes = self.records.chunk_bytes();
+        let found = self.derived.entry(ino).or_default();
+        found.size = found.size.max(chunk.saturating_mul(chunk_bytes).saturating_add(u64::from(len)));
         found.changed = found.changed.with_data(time_ns);
         found.added = found.added.with(Extent::of(chunk));
         found.removed = found.removed.with(replaced.chunks);
         found.unseen.chunks.extend((replaced.chunks.count == 0).then_some(chunk));
-    }
-
-    pub(crate) fn apply_derived(&mut self, ino: Ino, derived: Derived) -> Result<()> {
-        let mut inode = match self.inode(ino) {
-            Ok(inode) => inode,
-            Err(Error::NotFound | Error::Corrupt { .. }) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        inode.size = inode.size.max(derived.size).min(i64::MAX as u64);
-        inode.chunks = inode.chunks.with(derived.added).without(derived.removed);
-        inode.entries = inode.entries.with(derived.entries);
-        if let Some(time_ns) = derived.changed.since(inode.mtime_ns) {
-            (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
-        }
-        self.derive_inode(ino, inode);
-        Ok(())
     }
 }
 

@@ -8,46 +8,46 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use nand::{Cause, Layout, Nand};
+use nand::{Cause, CellMode, Layout, Nand};
 
 use crate::error::{Error, Result};
 use crate::flash::head::HeadId;
-use crate::flash::{Flash, Stashed};
+use crate::flash::slots::{Slots, Stashed};
 use crate::format::anchor::Anchor;
 use crate::format::place::Slot;
 use crate::format::summary::Summary;
 use crate::format::tag::{Kind, Tag};
 
 /// One past the greatest sequence number that is believed: the anchor after a recovery must still hold what follows.
-pub(crate) const SEQ_END: u64 = (1 << 47) - (1 << 20);
+pub const SEQ_END: u64 = (1 << 47) - (1 << 20);
 
 /// A block the log went through.
-pub(super) struct Visited {
+pub struct Visited {
     pub id: HeadId,
     pub erases: Option<u32>,
     pub sealed: bool,
 }
 
 /// What the log holds since the checkpoint.
-pub(super) struct Scan {
-    pub seq: u64,
-    pub slots: Vec<(Tag, Slot)>,
-    pub visited: BTreeMap<u32, Visited>,
+pub struct Scan {
+    pub(super) seq: u64,
+    pub(super) slots: Vec<(Tag, Slot)>,
+    pub(super) visited: BTreeMap<u32, Visited>,
     followed: BTreeSet<u32>,
     /// Recoveries begun before this one: pages that look erased but may be torn.
     recoveries: u32,
     /// Where each head can go on: past what was, or may have been, programmed.
-    pub tails: Vec<(HeadId, u32, u32)>,
+    pub(super) tails: Vec<(HeadId, u32, u32)>,
     /// The slots of the head's last block that may not be readable again, if it is the one the power failed in.
     doubtful: [Vec<Stashed>; HeadId::ALL.len()],
     /// The greatest sequence number seen, counted or not.
-    pub last_seq: u64,
-    pub last_ino: u64,
+    pub(super) last_seq: u64,
+    pub(super) last_ino: u64,
 }
 
 impl Scan {
     /// Follows every log head from where the anchor says it stood. What may not be readable again is in the stash.
-    pub fn new<N: Nand>(flash: &mut Flash<N>, anchor: &Anchor) -> Result<Self> {
+    pub fn new<N: Nand>(slots: &mut Slots<N>, anchor: &Anchor) -> Result<Self> {
         let mut scan = Self {
             seq: anchor.seq,
             slots: Vec::new(),
@@ -63,24 +63,24 @@ impl Scan {
         let names = anchor.names.iter().map(|&(head, block)| (head, block, 0));
         for (head, block, unit) in heads.chain(names) {
             if let Some(id) = HeadId::log_head(head) {
-                scan.follow(flash, id, block, unit)?;
+                scan.follow(slots, id, block, unit)?;
             }
         }
-        flash.stash = scan.doubtful.iter_mut().flat_map(core::mem::take).collect();
+        slots.set_stash(scan.doubtful.iter_mut().flat_map(core::mem::take).collect());
         Ok(scan)
     }
 
-    fn follow<N: Nand>(&mut self, flash: &mut Flash<N>, id: HeadId, mut block: u32, mut unit: u32) -> Result<()> {
+    fn follow<N: Nand>(&mut self, slots: &mut Slots<N>, id: HeadId, mut block: u32, mut unit: u32) -> Result<()> {
         loop {
-            if block >= flash.blocks.len() || !self.followed.insert(block) {
+            if block >= slots.blocks().len() || !self.followed.insert(block) {
                 return Ok(());
             }
-            let summary = flash.read_summary(block, id.mode(), self.seq, Cause::Metadata)?;
+            let summary = slots.read_summary(block, id.mode(), self.seq, Cause::Metadata)?;
             let next = summary.as_ref().map(|summary| summary.next);
             let mut visited = Visited { id, erases: None, sealed: summary.is_some() };
             let doubtful = match summary {
-                Some(summary) => self.read_sealed(flash, block, unit, &summary, &mut visited)?,
-                None => self.read_unsealed(flash, block, unit, &mut visited)?,
+                Some(summary) => self.read_sealed(slots, block, unit, &summary, &mut visited)?,
+                None => self.read_unsealed(slots, block, unit, &mut visited)?,
             };
             if visited.erases.is_some()
                 && let Some(of_head) = self.doubtful.get_mut(id as usize)
@@ -103,24 +103,24 @@ impl Scan {
     /// destroyed, only what can be read is taken; those are returned.
     fn read_sealed<N: Nand>(
         &mut self,
-        flash: &mut Flash<N>,
+        slots: &mut Slots<N>,
         block: u32,
         unit: u32,
         summary: &Summary,
         visited: &mut Visited,
     ) -> Result<Vec<Stashed>> {
         let id = visited.id;
-        let shape = flash.shape.mode(id.mode()).clone();
-        let at_risk = match self.went_on(flash, id, summary.next)? {
+        let shape = slots.shape().mode(id.mode()).clone();
+        let at_risk = match self.went_on(slots, id, summary.next)? {
             true => Vec::new(),
-            false => victims(flash.nand.layout(id.mode()), shape.content_units..shape.units),
+            false => victims(slots.nand().layout(id.mode()), shape.content_units..shape.units),
         };
         let mut doubtful = Vec::new();
         for (index, raw) in (0u32..).zip(&summary.tags).skip((unit * shape.unit_slots) as usize) {
             let Some(tag) = Tag::decode_unchecked(raw) else { continue };
-            let slot = flash.shape.slot(block, index);
+            let slot = slots.shape().slot(block, index);
             if at_risk.contains(&(index / shape.unit_slots)) {
-                match read_stash(flash, id, slot)? {
+                match read_stash(slots, id, slot)? {
                     Looked::Slot(_, stashed) => doubtful.push(stashed),
                     Looked::Blank | Looked::Corrupt => continue,
                 }
@@ -131,9 +131,9 @@ impl Scan {
     }
 
     /// Whether the head was seen to write to the block a summary names.
-    fn went_on<N: Nand>(&self, flash: &mut Flash<N>, id: HeadId, next: u32) -> Result<bool> {
-        let first = flash.shape.slot(next, 0);
-        Ok(matches!(read_stash(flash, id, first)?, Looked::Slot(tag, _) if tag.seq >= self.seq && !tag.unlogged))
+    fn went_on<N: Nand>(&self, slots: &mut Slots<N>, id: HeadId, next: u32) -> Result<bool> {
+        let first = slots.shape().slot(next, 0);
+        Ok(matches!(read_stash(slots, id, first)?, Looked::Slot(tag, _) if tag.seq >= self.seq && !tag.unlogged))
     }
 
     fn found(&mut self, tag: Tag, slot: Slot, visited: &mut Visited) {
@@ -150,20 +150,20 @@ impl Scan {
     /// program may have left half readable: those of the last unit seen, and those it or one after it endangers.
     fn read_unsealed<N: Nand>(
         &mut self,
-        flash: &mut Flash<N>,
+        slots: &mut Slots<N>,
         block: u32,
         from: u32,
         visited: &mut Visited,
     ) -> Result<Vec<Stashed>> {
         let id = visited.id;
-        let shape = flash.shape.mode(id.mode()).clone();
+        let shape = slots.shape().mode(id.mode()).clone();
         let mut recent: Vec<(u32, Stashed)> = Vec::new();
         let (mut blanks, mut past, mut last) = (0, from, None);
         for unit in from..shape.content_units {
             let mut blank = true;
             for part in 0..shape.unit_slots {
-                let slot = flash.shape.slot(block, unit * shape.unit_slots + part);
-                match read_stash(flash, id, slot)? {
+                let slot = slots.shape().slot(block, unit * shape.unit_slots + part);
+                match read_stash(slots, id, slot)? {
                     Looked::Blank => continue,
                     Looked::Corrupt => {}
                     // The block was named but not opened: this is what it held before.
@@ -176,7 +176,7 @@ impl Scan {
                             recent.remove(0);
                         }
                         if tag.kind == Kind::Nodes {
-                            flash.cache.put(slot, stashed.bytes.clone());
+                            slots.keep(slot, stashed.bytes.clone());
                         }
                         recent.push((unit, stashed));
                     }
@@ -191,7 +191,7 @@ impl Scan {
                 break;
             }
         }
-        let layout = flash.nand.layout(id.mode());
+        let layout = slots.nand().layout(id.mode());
         if last.is_some() || from > 0 {
             self.tails.push((id, block, shape.past_torn(past, self.recoveries, layout)));
         }
@@ -211,12 +211,12 @@ enum Looked {
     Slot(Tag, Stashed),
 }
 
-fn read_stash<N: Nand>(flash: &mut Flash<N>, id: HeadId, slot: Slot) -> Result<Looked> {
-    let mut bytes: Arc<[u8]> = vec![0; flash.shape.slot_bytes].into();
+fn read_stash<N: Nand>(slots: &mut Slots<N>, id: HeadId, slot: Slot) -> Result<Looked> {
+    let mut bytes: Arc<[u8]> = vec![0; slots.shape().slot_bytes].into();
     let Some(data) = Arc::get_mut(&mut bytes) else { return Ok(Looked::Corrupt) };
-    match flash.read_tagged_as(slot, id.mode(), data, Cause::Metadata) {
+    match slots.read_tagged_as(slot, id.mode(), data, Cause::Metadata) {
         Ok(Some(tag)) => {
-            let raw = tag.encode(flash.seed, &bytes);
+            let raw = tag.encode(slots.seed(), &bytes);
             Ok(Looked::Slot(tag, Stashed { slot, raw, bytes }))
         }
         Ok(None) => Ok(Looked::Blank),
@@ -228,4 +228,22 @@ fn read_stash<N: Nand>(flash: &mut Flash<N>, id: HeadId, slot: Slot) -> Result<L
 /// The units that torn programs of these may destroy.
 fn victims(layout: &Layout, units: core::ops::Range<u32>) -> Vec<u32> {
     units.flat_map(|unit| layout.endangers(unit).iter().copied()).collect()
+}
+
+/// The first unit of an index block, from `unit` on, that was certainly never programmed, `recoveries` having
+/// begun since the last anchor.
+pub fn end_of_meta<N: Nand>(slots: &mut Slots<N>, block: u32, unit: u32, recoveries: u32) -> Result<u32> {
+    let shape = slots.shape().slc.clone();
+    let mut data = vec![0; slots.shape().slot_bytes];
+    let (mut past, mut blanks) = (unit, 0);
+    for unit in unit..shape.content_units {
+        let slot = slots.shape().slot(block, unit * shape.unit_slots);
+        match slots.read_tagged_as(slot, CellMode::Slc, &mut data, Cause::Metadata) {
+            Ok(None) if blanks > recoveries => break,
+            Ok(None) => blanks += 1,
+            Ok(Some(_)) | Err(Error::Corrupt { .. }) => (past, blanks) = (unit + 1, 0),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(past + 1 + recoveries)
 }

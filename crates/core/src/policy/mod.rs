@@ -1,47 +1,133 @@
-//! Policies: plain values that decide where data goes and what is moved. No I/O.
+//! Policies: plain values that decide where data goes and what is moved, from what they are told in views.
+//!
+//! Invariant: nothing here imports anything of the rest of the core, so that it is built and tested alone.
 
+pub mod level;
+pub mod place;
+pub mod supply;
 pub mod victim;
 pub mod wear;
 
-/// Which regions a volume writes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// FlexFS §3.2: write to SLC blocks, migrate to native ones when free blocks run out.
-    #[default]
-    Baseline,
-    /// Only SLC blocks: the speed of SLC, a fraction of the capacity.
-    SlcOnly,
-    /// Native blocks for all but small syncs: the capacity, and the speed, of the native cell.
-    NativeOnly,
+/// The cells that content is programmed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Region {
+    Slc,
+    Native,
 }
 
-impl Mode {
-    /// Whether callers' data goes to native blocks.
-    pub fn writes_native(self) -> bool {
-        self == Mode::NativeOnly
-    }
+/// What a volume's managers aim at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Policy {
+    name: &'static str,
+    /// Where callers' data goes.
+    host: Region,
+    /// Where what is relocated goes.
+    relocated: Region,
+}
 
-    /// Whether what is relocated goes to native blocks.
-    pub fn relocates_to_native(self) -> bool {
-        self != Mode::SlcOnly
-    }
+impl Policy {
+    /// FlexFS §3.2: write to SLC blocks, migrate to native ones when free blocks run out.
+    pub const BASELINE: Self = Self { name: "baseline", host: Region::Slc, relocated: Region::Native };
+    /// Only SLC blocks: the speed of SLC, a fraction of the capacity.
+    pub const SLC_ONLY: Self = Self { name: "slc-only", host: Region::Slc, relocated: Region::Slc };
+    /// Native blocks for all but small syncs: the capacity, and the speed, of the native cell.
+    pub const NATIVE_ONLY: Self = Self { name: "mlc-only", host: Region::Native, relocated: Region::Native };
+    /// All that have a name.
+    pub const PRESETS: [Self; 3] = [Self::BASELINE, Self::SLC_ONLY, Self::NATIVE_ONLY];
 
-    /// Its name on a command line (`mlc-only` is accepted for `native-only`).
+    /// Its name on a command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Mode::Baseline => "baseline",
-            Mode::SlcOnly => "slc-only",
-            Mode::NativeOnly => "mlc-only",
-        }
+        self.name
     }
 
-    /// The mode of that name.
+    /// The preset of that name (`native-only` is `mlc-only`).
     pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "baseline" => Some(Mode::Baseline),
-            "slc-only" => Some(Mode::SlcOnly),
-            "mlc-only" | "native-only" => Some(Mode::NativeOnly),
-            _ => None,
+        let name = if name == "native-only" { "mlc-only" } else { name };
+        Self::PRESETS.into_iter().find(|preset| preset.name == name)
+    }
+
+    /// Where callers' data goes, as a rule.
+    pub fn host(self) -> Region {
+        self.host
+    }
+
+    /// Where what is relocated goes, as a rule.
+    pub fn relocated(self) -> Region {
+        self.relocated
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::BASELINE
+    }
+}
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// Data and nodes of the log.
+    Log,
+    /// Pages of the index and of the block table.
+    Index,
+    Anchors,
+    /// Nothing that is needed.
+    Nothing,
+    /// Nothing ever again.
+    Bad,
+}
+
+/// A block, as policies see it.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockView {
+    pub number: u32,
+    pub holds: Holds,
+    pub live_bytes: u32,
+    pub erases: u32,
+    /// A log head stands in it.
+    pub open: bool,
+    /// Something live in it cannot be read: it is never emptied.
+    pub stuck: bool,
+    /// It has failed a program: it is emptied, then retired.
+    pub failing: bool,
+    /// Reading it takes much of what the ECC can do: it is to be written anew elsewhere.
+    pub fading: bool,
+    /// Its programming is more recent than the last checkpoint, with which it can be used again.
+    pub recent: bool,
+}
+
+impl BlockView {
+    /// Whether its content can be moved elsewhere.
+    pub fn is_movable(&self) -> bool {
+        self.holds == Holds::Log && !self.open && !self.stuck && self.live_bytes > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_found_by_its_name() {
+        for preset in Policy::PRESETS {
+            assert_eq!(Policy::from_name(preset.name()), Some(preset));
+        }
+        assert_eq!(Policy::from_name("native-only"), Some(Policy::NATIVE_ONLY));
+        assert_eq!(Policy::from_name("fastest"), None);
+    }
+
+    /// A block of the log, as one finds it.
+    pub fn block(number: u32, live_bytes: u32) -> BlockView {
+        BlockView {
+            number,
+            holds: Holds::Log,
+            live_bytes,
+            erases: 0,
+            open: false,
+            stuck: false,
+            failing: false,
+            fading: false,
+            recent: false,
         }
     }
 }

@@ -3,55 +3,50 @@
 //! Emptying a block costs a copy for each slot still live in it and gains the rest of a native block, whether it is an
 //! SLC or a native one: the one with the least live in it is the best, of whichever region.
 
-use crate::flash::blocks::Block;
-use crate::format::table::Use;
+use super::BlockView;
 
-/// What is known when a victim is chosen.
-#[derive(Clone, Copy, Debug)]
-pub struct Outlook {
-    /// Blocks programmed in this era or later become free only with the next checkpoint.
-    pub era: u64,
-    /// Bytes a destination block takes.
-    pub target_bytes: u32,
+/// A block to be emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Victim {
+    pub block: u32,
+    /// A checkpoint should come first: with it, a block can be used again that gains far more than any other.
+    pub after_checkpoint: bool,
 }
 
 /// How good a victim is; smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
+struct Rank {
     /// Failing blocks come first.
-    pub sound: bool,
-    pub live_bytes: u32,
+    sound: bool,
+    live_bytes: u32,
     /// It was written since the last checkpoint.
-    pub recent: bool,
+    recent: bool,
+    number: u32,
 }
 
-/// How good a victim a block is; `None` for no victim at all.
-pub fn rank(block: &Block, outlook: Outlook) -> Option<Rank> {
-    let usable = block.entry.used_as == Use::Log && !block.open && !block.stuck;
-    let gains = block.entry.live_bytes > 0 && (block.entry.live_bytes < outlook.target_bytes || block.entry.failing);
-    let recent = block.era >= outlook.era;
-    let rank = Rank { sound: !block.entry.failing, live_bytes: block.entry.live_bytes, recent };
-    (usable && gains).then_some(rank)
+/// How good a victim a block is where a destination block takes `target_bytes`; `None` for no victim at all.
+fn rank(block: &BlockView, target_bytes: u32) -> Option<Rank> {
+    let gains = block.live_bytes < target_bytes || block.failing;
+    let BlockView { failing, live_bytes, recent, number, .. } = *block;
+    (block.is_movable() && gains).then_some(Rank { sound: !failing, live_bytes, recent, number })
 }
 
-/// The block to empty, and whether a checkpoint must come first: only where the best block that needs one gains far
-/// more than the best that does not.
-pub fn choose(ranked: impl Iterator<Item = (Rank, u32)>, outlook: Outlook) -> Option<(u32, bool)> {
-    let (mut old, mut recent) = (None::<(Rank, u32)>, None::<(Rank, u32)>);
-    for candidate in ranked {
-        let best = if candidate.0.recent { &mut recent } else { &mut old };
+/// The block to empty, where a destination block takes `target_bytes`.
+pub fn choose(blocks: impl Iterator<Item = BlockView>, target_bytes: u32) -> Option<Victim> {
+    let (mut old, mut recent) = (None::<Rank>, None::<Rank>);
+    for candidate in blocks.filter_map(|block| rank(&block, target_bytes)) {
+        let best = if candidate.recent { &mut recent } else { &mut old };
         if best.is_none_or(|best| candidate < best) {
             *best = Some(candidate);
         }
     }
-    let gain = |rank: Rank| outlook.target_bytes.saturating_sub(rank.live_bytes);
+    let gain = |rank: Rank| target_bytes.saturating_sub(rank.live_bytes);
     match (old, recent) {
-        (Some((old, number)), Some((recent, _))) if !old.sound || gain(recent) <= 3 * gain(old) => {
-            Some((number, false))
+        (Some(old), Some(recent)) if old.sound && gain(recent) > 3 * gain(old) => {
+            Some(Victim { block: recent.number, after_checkpoint: true })
         }
-        (Some((_, number)), None) => Some((number, false)),
-        (_, Some((_, number))) => Some((number, true)),
-        (None, None) => None,
+        (Some(old), _) => Some(Victim { block: old.number, after_checkpoint: false }),
+        (None, recent) => recent.map(|recent| Victim { block: recent.number, after_checkpoint: true }),
     }
 }
 
@@ -60,7 +55,28 @@ pub fn checkpoint_interval_blocks(blocks: u32) -> u32 {
     (blocks / 6).clamp(4, 32)
 }
 
-/// How far a block's erase count may fall behind the most worn one's before its content is moved.
-pub fn wear_gap(endurance: u32) -> u32 {
-    (endurance / 100).max(16)
+#[cfg(test)]
+mod tests {
+    use super::super::tests::block;
+    use super::*;
+
+    fn victim(block: u32, after_checkpoint: bool) -> Option<Victim> {
+        Some(Victim { block, after_checkpoint })
+    }
+
+    #[test]
+    fn the_block_with_the_least_live_is_emptied_and_a_failing_one_before_it() {
+        let failing = BlockView { failing: true, ..block(3, 90) };
+        assert_eq!(choose([block(1, 50), block(2, 40)].into_iter(), 100), victim(2, false));
+        assert_eq!(choose([block(1, 50), failing, block(2, 40)].into_iter(), 100), victim(3, false));
+        assert_eq!(choose([block(1, 100), block(2, 0)].into_iter(), 100), None, "nothing is gained");
+    }
+
+    #[test]
+    fn a_recent_block_is_worth_a_checkpoint_only_for_far_more() {
+        let recent = |live_bytes| BlockView { recent: true, ..block(2, live_bytes) };
+        assert_eq!(choose([block(1, 80), recent(40)].into_iter(), 100), victim(1, false));
+        assert_eq!(choose([block(1, 80), recent(39)].into_iter(), 100), victim(2, true));
+        assert_eq!(choose([recent(99)].into_iter(), 100), victim(2, true));
+    }
 }

@@ -8,16 +8,16 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
+use super::Mender;
 use super::remains::Remains;
 use crate::error::{Error, Result};
+use crate::format::inode::Ino;
 use crate::format::key::Key;
 use crate::format::node::{self, Body, Order};
 use crate::format::tag::{Kind, tick_ns};
-use crate::fs::Fs;
-use crate::fs::types::Ino;
-use crate::index::delta::Change;
 use crate::mount::actions::{self, Action, Basis};
-use crate::mount::replay::{Derived, Unseen};
+use crate::mount::replay::{Replay, Unseen};
+use crate::store::records::Records;
 
 /// What an action says of the order of things.
 struct Said {
@@ -50,36 +50,38 @@ impl Newest {
     }
 }
 
-impl<N: Nand> Fs<N> {
+impl<N: Nand> Mender<'_, N> {
     /// Applies what is left in the order of its numbers. By inode: what may have been miscounted.
     pub(super) fn apply_remains(&mut self, remains: &Remains) -> Result<BTreeMap<Ino, Unseen>> {
-        let actions = actions::in_order(&mut self.flash, &remains.slots, u64::MAX, Basis::Nothing)?;
+        let actions = actions::in_order(self.flash().slots_mut(), &remains.slots, u64::MAX, Basis::Nothing)?;
         let newest = self.newest_inodes(&actions)?;
         let mut lost: Vec<(u64, Key)> = remains.lost.iter().map(|(&key, &order)| (order, key)).collect();
         lost.sort_unstable_by(|a, b| b.cmp(a));
-        let mut derived: BTreeMap<Ino, Derived> = BTreeMap::new();
+        let mut replay = Replay::new(self.records());
         for action in &actions {
             while let Some((_, key)) = lost.pop_if(|(order, _)| *order <= action.order.0) {
-                self.cut_lost(key)?;
+                replay.cut(key)?;
             }
-            let Some(said) = self.said(action)? else { continue };
+            let Some(said) = said(replay.records(), action)? else { continue };
             let counted = newest.get(&said.ino).is_some_and(|newest| newest.has_counted(action, &said));
-            // What has been counted must change the index only.
-            let mut aside = BTreeMap::new();
-            let to = if counted { &mut aside } else { &mut derived };
-            passed_over(self.apply_action(action, Basis::Nothing, to))?;
+            passed_over(match counted {
+                true => replay.apply_to_index(action, Basis::Nothing),
+                false => replay.apply_action(action, Basis::Nothing),
+            })?;
         }
         while let Some((_, key)) = lost.pop() {
-            self.cut_lost(key)?;
+            replay.cut(key)?;
         }
+        let derived = replay.take_derived();
         let mut unseen = BTreeMap::new();
         for (ino, mut derived) in derived {
-            let size = self.inode(ino).map_or(0, |inode| inode.size);
-            let end_chunk = size.div_ceil(self.chunk_bytes());
-            unseen.insert(ino, Unseen { end_chunk, ..core::mem::take(&mut derived.unseen) });
-            passed_over(self.apply_derived(ino, derived))?;
+            let records = self.records();
+            let size = records.inode(ino).map_or(0, |inode| inode.size);
+            let end_chunk = size.div_ceil(records.chunk_bytes());
+            unseen.insert(ino, Unseen { end_chunk, ..derived.take_unseen() });
+            passed_over(derived.apply(records, ino))?;
         }
-        self.flash.blocks.recount();
+        self.flash().slots_mut().blocks_mut().recount();
         Ok(unseen)
     }
 
@@ -87,8 +89,9 @@ impl<N: Nand> Fs<N> {
     fn newest_inodes(&mut self, actions: &[Action]) -> Result<BTreeMap<Ino, Newest>> {
         let mut newest = BTreeMap::new();
         for action in actions {
-            let Some(said) = self.said(action)? else { continue };
-            self.volume.next_ino = self.volume.next_ino.max(said.greatest + 1);
+            let Some(said) = said(self.records(), action)? else { continue };
+            let volume = self.records().volume_mut();
+            volume.next_ino = volume.next_ino.max(said.greatest + 1);
             if let Some(ctime_ns) = said.inode_ctime_ns {
                 let copied_ctime_ns = said.copy.then_some(ctime_ns);
                 newest.insert(said.ino, Newest { order: action.order, copied_ctime_ns });
@@ -96,33 +99,28 @@ impl<N: Nand> Fs<N> {
         }
         Ok(newest)
     }
+}
 
-    fn said(&mut self, action: &Action) -> Result<Option<Said>> {
-        let tag = &action.tag;
-        let Some(at) = action.at else {
-            let time_ns = Some(tick_ns(tag.stamp));
-            return Ok(Some(Said { ino: tag.ino, greatest: tag.ino, time_ns, inode_ctime_ns: None, copy: tag.copy }));
+fn said<N: Nand>(records: &mut Records<N>, action: &Action) -> Result<Option<Said>> {
+    let tag = &action.tag;
+    let Some(at) = action.at else {
+        let time_ns = Some(tick_ns(tag.stamp));
+        return Ok(Some(Said { ino: tag.ino, greatest: tag.ino, time_ns, inode_ctime_ns: None, copy: tag.copy }));
+    };
+    let bytes = match records.flash_mut().slots_mut().read_slot(action.slot, Kind::Nodes, Cause::Metadata) {
+        Err(Error::Corrupt { .. }) => return Ok(None),
+        bytes => bytes?,
+    };
+    Ok(node::node_at(&bytes, at).map(|found| {
+        let (time_ns, inode_ctime_ns, child) = match found.body {
+            Body::Inode(inode) => (None, Some(inode.ctime_ns), 0),
+            Body::Entry { time_ns, child, .. } => (Some(time_ns), None, child),
+            Body::EntryGone { time_ns, .. } | Body::Data { time_ns, .. } => (Some(time_ns), None, 0),
+            _ => (None, None, 0),
         };
-        let bytes = match self.flash.read_slot(action.slot, Kind::Nodes, Cause::Metadata) {
-            Err(Error::Corrupt { .. }) => return Ok(None),
-            bytes => bytes?,
-        };
-        Ok(node::node_at(&bytes, at).map(|found| {
-            let (time_ns, inode_ctime_ns, child) = match found.body {
-                Body::Inode(inode) => (None, Some(inode.ctime_ns), 0),
-                Body::Entry { time_ns, child, .. } => (Some(time_ns), None, child),
-                Body::EntryGone { time_ns, .. } | Body::Data { time_ns, .. } => (Some(time_ns), None, 0),
-                _ => (None, None, 0),
-            };
-            let copy = matches!(found.order, Order::CopyOf { .. });
-            Said { ino: found.ino, greatest: found.ino.max(child), time_ns, inode_ctime_ns, copy }
-        }))
-    }
-
-    /// What stood here cannot be read: what is older must not take its place.
-    fn cut_lost(&mut self, key: Key) -> Result<()> {
-        self.index.set(&mut self.flash, key, Change::Cut(1), 0, false).map(|_| ())
-    }
+        let copy = matches!(found.order, Order::CopyOf { .. });
+        Said { ino: found.ino, greatest: found.ino.max(child), time_ns, inode_ctime_ns, copy }
+    }))
 }
 
 /// What cannot be read is passed over.

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::sums::adding_up;
 use super::survey::{Known, Name, Survey, Witness, is_dir_mode};
-use crate::fs::types::{Ino, ROOT_INO};
+use crate::format::inode::{Ino, ROOT_INO};
 
 /// Why something goes to `lost+found`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,8 +248,8 @@ mod tests {
 
     use super::super::sums::ALL_OF;
     use super::*;
+    use crate::format::inode::kind;
     use crate::format::inode::{Extent, Inode};
-    use crate::fs::types::kind;
 
     fn dir(ino: Ino, parent: Ino, names: &[(u64, Ino, i64)], counted: &[u64]) -> (Ino, Known) {
         let mut inode = Inode { parent, ..Inode::new(kind::DIR | 0o755, 0, 0, 0) };

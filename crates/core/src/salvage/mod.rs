@@ -24,18 +24,19 @@ use self::judge::{Judgement, judge};
 use self::remains::Remains;
 use self::survey::{Survey, Witness};
 use crate::error::{Error, Result};
-use crate::flash::Flash;
-use crate::flash::newest;
 use crate::flash::shape::Shape;
+use crate::flash::{Flash, Phase, newest};
 use crate::format::anchor::{ANCHOR_BLOCKS, Anchor};
+use crate::format::inode::ROOT_INO;
 use crate::format::key::Key;
 use crate::format::table::{BlockEntry, Use};
-use crate::fs::types::{MountOptions, ROOT_INO};
-use crate::fs::{Fs, Volume};
 use crate::index::Index;
 use crate::mount::format::{name_seed, volume_seed};
-use crate::mount::ongoing::Tables;
-use crate::mount::open::{check_anchor, set_log_position};
+use crate::mount::open::check_anchor;
+use crate::store::Store;
+use crate::store::checkpoint::Tables;
+use crate::store::options::MountOptions;
+use crate::store::records::{Records, Volume};
 
 /// What became of a volume that was salvaged or mended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,54 +59,80 @@ pub struct Salvaged {
     pub renamed: bool,
 }
 
-impl<N: Nand> Fs<N> {
-    /// Makes a volume again of what can be read on a chip, whatever became of its anchors and its index, and mounts it. The
-    /// memory this takes grows with what is stored. `volume_id` becomes its identity, but for four bytes, where nothing
-    /// tells the old one; `told` hears how many blocks of how many have been read. On failure the chip is given back;
-    /// it can be salvaged again.
-    pub fn salvage(
-        mut nand: N,
-        volume_id: [u8; 16],
-        options: MountOptions,
-        told: &mut dyn FnMut(u32, u32),
-    ) -> core::result::Result<(Self, Salvaged), (N, Error)> {
-        let anchor = match Shape::of(&nand).map(|shape| (newest::find(&mut nand, &shape), shape)) {
-            Ok((Ok(found), shape)) => {
-                let sound = check_anchor(&found.anchor, &shape).is_ok() && has_room(&found.anchor);
-                Ok((sound.then_some((found.anchor, found.block)), shape))
-            }
-            Ok((Err(Error::NotFlexfs(_)), shape)) => Ok((None, shape)),
-            Ok((Err(error), _)) | Err(error) => Err(error),
-        };
-        let (anchor, shape) = match anchor {
-            Ok(parts) => parts,
-            Err(error) => return Err((nand, error)),
-        };
-        let entries = alloc::vec![BlockEntry::default(); shape.geometry.blocks as usize];
-        let cache_slots = options.cache_bytes / 2 / shape.slot_bytes;
-        let tables = Tables::empty(shape.geometry.blocks, shape.slot_bytes);
-        let flash = Flash::new(nand, shape, 0, entries, cache_slots);
-        let volume = Volume {
-            id: volume_id,
-            label: Default::default(),
-            created_ns: options.now_ns,
-            epoch: 1,
-            checkpoint: 0,
-            next_ino: ROOT_INO + 1,
-            files: 0,
-            hash_seed: 0,
-            clean: false,
-        };
-        let mut fs = Self::assemble(flash, Index::default(), volume, tables, options);
-        match fs.salvage_all(anchor, told) {
-            Ok(salvaged) => Ok((fs, salvaged)),
-            Err(error) => Err((fs.flash.nand, error)),
+/// Makes a volume again of what can be read on a chip, and mounts it: see [`Fs::salvage`](crate::Fs::salvage).
+pub fn salvage<N: Nand>(
+    mut nand: N,
+    volume_id: [u8; 16],
+    options: MountOptions,
+    told: &mut dyn FnMut(u32, u32),
+) -> core::result::Result<(Store<N>, Salvaged), (N, Error)> {
+    let anchor = match Shape::of(&nand).map(|shape| (newest::find(&mut nand, &shape), shape)) {
+        Ok((Ok(found), shape)) => {
+            let sound = check_anchor(&found.anchor, &shape).is_ok() && has_room(&found.anchor);
+            Ok((sound.then_some((found.anchor, found.block)), shape))
         }
+        Ok((Err(Error::NotFlexfs(_)), shape)) => Ok((None, shape)),
+        Ok((Err(error), _)) | Err(error) => Err(error),
+    };
+    let (anchor, shape) = match anchor {
+        Ok(parts) => parts,
+        Err(error) => return Err((nand, error)),
+    };
+    let entries = alloc::vec![BlockEntry::default(); shape.geometry.blocks as usize];
+    let cache_slots = options.cache_bytes / 2 / shape.slot_bytes;
+    let tables = Tables::empty(shape.geometry.blocks, shape.slot_bytes);
+    let flash = Flash::new(nand, shape, 0, entries, cache_slots, Phase::Formatting);
+    let volume = Volume {
+        id: volume_id,
+        label: Default::default(),
+        created_ns: options.now_ns,
+        epoch: 1,
+        checkpoint: 0,
+        next_ino: ROOT_INO + 1,
+        files: 0,
+        hash_seed: 0,
+        clean: false,
+    };
+    let mut store = Store::new(flash, Index::default(), volume, tables, options);
+    match (Mender { store: &mut store }).salvage_all(anchor, told) {
+        Ok(salvaged) => Ok((store, salvaged)),
+        Err(error) => Err((store.into_chip(), error)),
+    }
+}
+
+/// Brings counts up to what is there, and what cannot be read out of the volume: see [`Fs::mend`](crate::Fs::mend).
+pub fn mend<N: Nand>(store: &mut Store<N>, all: bool, now_ns: i64) -> Result<Option<Salvaged>> {
+    store.begin(true)?;
+    store.checkpoint_now()?;
+    let mut mender = Mender { store };
+    let (survey, unreadable) = mender.survey()?;
+    let judgement = judge(&survey, Witness::Index, unreadable.len() as u64);
+    let sound = unreadable.is_empty() && judgement.keeps_all(&survey);
+    if !sound && !all {
+        return Ok(None);
+    }
+    mender.flash().enter(Phase::Recovering);
+    let salvaged = mender.settle_all((&survey, Witness::Index), &judgement, &unreadable, now_ns)?;
+    Ok(Some(Salvaged { unreadable: unreadable.len() as u64, ..salvaged }))
+}
+
+/// Makes a volume of what was found, in a store whose phase makes it count only as a whole.
+struct Mender<'a, N: Nand> {
+    store: &'a mut Store<N>,
+}
+
+impl<N: Nand> Mender<'_, N> {
+    fn records(&mut self) -> &mut Records<N> {
+        self.store.records_mut()
+    }
+
+    fn flash(&mut self) -> &mut Flash<N> {
+        self.records().flash_mut()
     }
 
     fn salvage_all(&mut self, anchor: Option<(Anchor, u32)>, told: &mut dyn FnMut(u32, u32)) -> Result<Salvaged> {
         self.identify(anchor.as_ref().map(|(anchor, _)| anchor))?;
-        let remains = Remains::read(&mut self.flash, anchor.as_ref().map(|(anchor, _)| anchor.seq), told)?;
+        let remains = Remains::read(self.flash().slots_mut(), anchor.as_ref().map(|(anchor, _)| anchor.seq), told)?;
         if remains.slots.is_empty() {
             return Err(Error::NotFlexfs(match anchor {
                 Some(_) => "it has anchors, but nothing of a log can be read",
@@ -121,11 +148,12 @@ impl<N: Nand> Fs<N> {
         }
         let all_unreadable = unreadable.len() as u64 + remains.unreadable;
         let judgement = judge(&survey, Witness::Log, all_unreadable);
-        set_log_position(&mut self.flash, remains.next_seq);
+        self.flash().numbers_mut().go_on_with(remains.next_seq);
         self.take_anchor_blocks(anchor.as_ref().map(|&(_, block)| block))?;
-        let salvaged = self.settle_all((&survey, Witness::Log), &judgement, &unreadable, self.options.now_ns)?;
+        let now_ns = self.records().options().now_ns;
+        let salvaged = self.settle_all((&survey, Witness::Log), &judgement, &unreadable, now_ns)?;
         // The anchors of before, which a mount might come across first, are not needed any more.
-        self.flash.complete_pair()?;
+        self.flash().complete_pair()?;
         let (unfinished, renamed) = (remains.dropped, anchor.is_none());
         Ok(Salvaged { unreadable: all_unreadable, unfinished, renamed, ..salvaged })
     }
@@ -133,22 +161,24 @@ impl<N: Nand> Fs<N> {
     /// Takes the volume's identity from its anchor; without one, another that the checksums agree with.
     fn identify(&mut self, anchor: Option<&Anchor>) -> Result<()> {
         if let Some(anchor) = anchor {
-            let volume = &mut self.volume;
+            let volume = self.records().volume_mut();
             volume.id = anchor.volume_id;
             volume.label.clone_from(&anchor.label);
             volume.created_ns = anchor.created_ns;
             volume.epoch = anchor.epoch + 1;
             volume.checkpoint = anchor.checkpoint;
             volume.next_ino = volume.next_ino.max(anchor.next_ino);
-            self.flash.written_bytes = anchor.written_bytes;
-            self.flash.anchors.last = Some(anchor.clone());
+            self.flash().remember_anchor(anchor);
         } else {
-            let seed = remains::find_seed(&mut self.flash)?;
-            let id = seed.and_then(|seed| seed::identity_of(seed, self.volume.id, volume_seed));
-            self.volume.id = id.ok_or(Error::NotFlexfs("nothing on it is of a volume"))?;
+            let seed = remains::find_seed(self.flash().slots_mut())?;
+            let volume = self.records().volume_mut();
+            let id = seed.and_then(|seed| seed::identity_of(seed, volume.id, volume_seed));
+            volume.id = id.ok_or(Error::NotFlexfs("nothing on it is of a volume"))?;
         }
-        self.flash.seed = volume_seed(&self.volume.id);
-        self.volume.hash_seed = name_seed(&self.volume.id);
+        let volume = self.records().volume_mut();
+        let seed = volume_seed(&volume.id);
+        volume.hash_seed = name_seed(&volume.id);
+        self.flash().slots_mut().set_seed(seed);
         Ok(())
     }
 
@@ -157,33 +187,35 @@ impl<N: Nand> Fs<N> {
     fn list_blocks(&mut self, remains: &Remains) {
         let total: u64 = remains.blocks.iter().map(|found| u64::from(found.erases)).sum();
         let mean = (total / (remains.blocks.len() as u64).max(1)) as u32;
-        for block in 0..self.flash.blocks.len() {
-            let bad = self.flash.nand.is_bad(block);
-            if let Some(mut listed) = self.flash.blocks.get_mut(block) {
+        let slots = self.flash().slots_mut();
+        for block in 0..slots.blocks().len() {
+            let bad = slots.nand().is_bad(block);
+            if let Some(mut listed) = slots.blocks_mut().get_mut(block) {
                 listed.entry.erases = mean;
                 listed.entry.used_as = if bad { Use::Bad } else { Use::Free };
             }
         }
         for found in &remains.blocks {
-            if let Some(mut listed) = self.flash.blocks.get_mut(found.block) {
+            if let Some(mut listed) = slots.blocks_mut().get_mut(found.block) {
                 let failing = listed.entry.used_as == Use::Bad;
                 let (native, sealed, erases) = (found.native, found.sealed, found.erases);
                 listed.entry =
                     BlockEntry { used_as: Use::Log, native, sealed, failing, erases, ..BlockEntry::default() };
             }
         }
-        self.flash.blocks.recount();
+        slots.blocks_mut().recount();
     }
 
     /// Makes two blocks the pair for anchors. The one with the newest anchor is left for when another counts.
     fn take_anchor_blocks(&mut self, newest: Option<u32>) -> Result<()> {
+        let slots = self.flash().slots_mut();
         let free = |block: &u32| {
-            let entry = self.flash.blocks.get(*block).entry;
+            let entry = slots.blocks().get(*block).entry;
             entry.used_as == Use::Free || (entry.used_as == Use::Log && entry.live_bytes == 0 && !entry.failing)
         };
-        let mut free: Vec<u32> = (0..ANCHOR_BLOCKS.min(self.flash.blocks.len())).filter(free).collect();
+        let mut free: Vec<u32> = (0..ANCHOR_BLOCKS.min(slots.blocks().len())).filter(free).collect();
         // Last the newest anchor, and before it what may hold records of deletions.
-        let held = |block: u32| self.flash.blocks.get(block).entry.used_as == Use::Log;
+        let held = |block: u32| slots.blocks().get(block).entry.used_as == Use::Log;
         let held: BTreeSet<u32> = free.iter().copied().filter(|&block| held(block)).collect();
         free.sort_by_key(|block| (Some(*block) == newest, held.contains(block)));
         let second = free.pop();
@@ -191,37 +223,13 @@ impl<N: Nand> Fs<N> {
         for block in free {
             // What looks like an anchor anywhere must not be found instead of the new one.
             let wanted = first.is_none() || !held.contains(&block);
-            if wanted && self.flash.erase(block, nand::Cause::Metadata)? {
+            if wanted && slots.erase(block, nand::Cause::Metadata)? {
                 first = first.or(Some(block));
             }
         }
         let (Some(first), Some(second)) = (first, second) else { return Err(Error::NoSpace) };
-        self.flash.anchors.pair = [first, second];
-        self.flash.anchors.own = true;
-        for block in [first, second] {
-            if let Some(mut found) = self.flash.blocks.get_mut(block) {
-                (found.entry.used_as, found.entry.erased) = (Use::Anchor, false);
-            }
-        }
-        self.flash.blocks.recount();
+        self.flash().begin_anchors([first, second]);
         Ok(())
-    }
-
-    /// Brings counts up to what is there and, if `all`, takes out of the volume what cannot be read, putting what is left
-    /// of it into `lost+found`. `None` if there is something like that, but not `all` was asked for. An index that cannot
-    /// be read whole is an error: only [`Fs::salvage`] helps. Nothing may be open.
-    pub fn mend(&mut self, all: bool, now_ns: i64) -> Result<Option<Salvaged>> {
-        self.begin_removal()?;
-        self.checkpoint_now()?;
-        let (survey, unreadable) = self.survey()?;
-        let judgement = judge(&survey, Witness::Index, unreadable.len() as u64);
-        let sound = unreadable.is_empty() && judgement.keeps_all(&survey);
-        if !sound && !all {
-            return Ok(None);
-        }
-        self.flash.holding = true;
-        let salvaged = self.settle_all((&survey, Witness::Index), &judgement, &unreadable, now_ns)?;
-        Ok(Some(Salvaged { unreadable: unreadable.len() as u64, ..salvaged }))
     }
 
     /// Makes what was judged a checkpoint. As in a recovery, what is written counts only with that.
@@ -232,12 +240,11 @@ impl<N: Nand> Fs<N> {
         unreadable: &[Key],
         now_ns: i64,
     ) -> Result<Salvaged> {
-        self.flash.naming = false;
         let settled = self.settle(survey, judgement, unreadable, now_ns)?;
-        self.checkpoint_as(false)?;
-        self.flash.naming = true;
+        self.store.checkpoint_as(false)?;
+        self.flash().enter(Phase::Mounted);
         Ok(Salvaged {
-            files: self.volume.files,
+            files: self.records().volume().files,
             moved: settled.moved,
             lost: settled.lost,
             deleted: judgement.dead.len() as u64,

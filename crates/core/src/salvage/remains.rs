@@ -12,7 +12,7 @@ use nand::{Cause, CellMode, Layout, Nand};
 use super::cuts::{History, Hole};
 use super::seed::Unseed;
 use crate::error::{Error, Result};
-use crate::flash::{Flash, newest};
+use crate::flash::slots::Slots;
 use crate::format::key::{Key, KeyKind, key};
 use crate::format::node::{self, Order};
 use crate::format::place::Slot;
@@ -47,30 +47,30 @@ pub struct Found {
 #[derive(Default)]
 pub struct Remains {
     /// Data and nodes that count.
-    pub slots: Vec<(Tag, Slot)>,
-    pub blocks: Vec<Found>,
+    pub(super) slots: Vec<(Tag, Slot)>,
+    pub(super) blocks: Vec<Found>,
     /// The order of chunks that stood in slots that cannot be read, by their keys.
-    pub lost: BTreeMap<Key, u64>,
+    pub(super) lost: BTreeMap<Key, u64>,
     /// Slots among data and nodes that cannot be read.
-    pub unreadable: u64,
+    pub(super) unreadable: u64,
     /// Slots that were never part of the volume: their group has no end.
-    pub dropped: u64,
+    pub(super) dropped: u64,
     /// The number to go on with.
-    pub next_seq: u64,
+    pub(super) next_seq: u64,
     /// Tags of slots whose bytes came without their checksum, where no summary tells what stood there.
     doubtful: BTreeMap<Slot, Tag>,
-    pub history: History,
+    pub(super) history: History,
 }
 
 /// What seeds the checksums of most slots.
-pub fn find_seed<N: Nand>(flash: &mut Flash<N>) -> Result<Option<u32>> {
+pub fn find_seed<N: Nand>(chip: &mut Slots<N>) -> Result<Option<u32>> {
     let mut votes: BTreeMap<u32, u32> = BTreeMap::new();
-    let Some(unseed) = Unseed::of_slots(flash.shape.slot_bytes) else { return Ok(None) };
-    let mut data = vec![0; flash.shape.slot_bytes];
-    let slots = flash.shape.native.units * flash.shape.native.unit_slots;
-    for block in 0..flash.shape.geometry.blocks {
+    let Some(unseed) = Unseed::of_slots(chip.shape().slot_bytes) else { return Ok(None) };
+    let mut data = vec![0; chip.shape().slot_bytes];
+    let slots = chip.shape().native.units * chip.shape().native.unit_slots;
+    for block in 0..chip.shape().geometry.blocks {
         for index in 0..slots {
-            let raw = match flash.read_raw(flash.shape.slot(block, index), CellMode::Native, &mut data, Cause::Metadata)
+            let raw = match chip.read_raw(chip.shape().slot(block, index), CellMode::Native, &mut data, Cause::Metadata)
             {
                 Ok(raw) if !is_blank(&raw) => raw,
                 Ok(_) | Err(Error::Corrupt { .. }) => continue,
@@ -93,22 +93,22 @@ pub fn find_seed<N: Nand>(flash: &mut Flash<N>) -> Result<Option<u32>> {
 impl Remains {
     /// Reads the whole chip; the newest anchor says that the log was to go on with `anchored`; `told` hears of every block
     /// done.
-    pub fn read<N: Nand>(flash: &mut Flash<N>, anchored: Option<u64>, told: &mut dyn FnMut(u32, u32)) -> Result<Self> {
+    pub fn read<N: Nand>(chip: &mut Slots<N>, anchored: Option<u64>, told: &mut dyn FnMut(u32, u32)) -> Result<Self> {
         let mut remains = Self::default();
         remains.history.anchored = anchored;
-        let pages = Pages::of(flash);
-        let blocks = flash.shape.geometry.blocks;
+        let pages = Pages::of(chip);
+        let blocks = chip.shape().geometry.blocks;
         for block in 0..blocks {
-            remains.read_block(flash, block, &pages)?;
+            remains.read_block(chip, block, &pages)?;
             told(block + 1, blocks);
         }
         remains.leave_out_cuts();
         Ok(remains)
     }
 
-    fn read_block<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, pages: &Pages) -> Result<()> {
-        let (mode, mut looked) = self.look(flash, block, pages)?;
-        let shape = flash.shape.mode(mode).clone();
+    fn read_block<N: Nand>(&mut self, chip: &mut Slots<N>, block: u32, pages: &Pages) -> Result<()> {
+        let (mode, mut looked) = self.look(chip, block, pages)?;
+        let shape = chip.shape().mode(mode).clone();
         for looked in &looked {
             if let Looked::Holds(tag) = looked {
                 let original = is_content(tag) && !tag.copy;
@@ -121,16 +121,16 @@ impl Remains {
         let sealed = !summary.is_empty() && summary.iter().all(is_summary);
         let holds = |looked: &Looked| matches!(looked, Looked::Holds(tag) if is_content(tag));
         // A block of anchors holds nothing else; what else it seems to hold must not keep it from being erased.
-        if !looked.iter().any(holds) || newest::holds_anchor(&mut flash.nand, &flash.shape, block)? {
+        if !looked.iter().any(holds) || chip.holds_anchor(block)? {
             return Ok(());
         }
         if sealed {
-            self.name_lost(flash, block, mode, &looked)?;
+            self.name_lost(chip, block, mode, &looked)?;
         } else {
-            forget_unstable(flash, block, mode, &mut looked)?;
-            self.note_doubtful(flash, block, mode, &looked)?;
+            forget_unstable(chip, block, mode, &mut looked)?;
+            self.note_doubtful(chip, block, mode, &looked)?;
         }
-        self.note_holes(flash.shape.slot(block, 0), &looked, flash.nand.layout(mode), shape.unit_slots);
+        self.note_holes(chip.shape().slot(block, 0), &looked, chip.nand().layout(mode), shape.unit_slots);
         let mut erases = 0;
         for (index, looked) in (0..).zip(&looked) {
             let Looked::Holds(tag) = looked else { continue };
@@ -138,7 +138,7 @@ impl Remains {
             if !is_content(tag) {
                 continue;
             }
-            self.slots.push((*tag, flash.shape.slot(block, index)));
+            self.slots.push((*tag, chip.shape().slot(block, index)));
         }
         self.blocks.push(Found { block, native: mode == CellMode::Native, sealed, erases });
         Ok(())
@@ -146,17 +146,11 @@ impl Remains {
 
     /// Learns from a block's summary which chunks stood in slots that cannot be read: an older one must not take the
     /// place of such a chunk.
-    fn name_lost<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        block: u32,
-        mode: CellMode,
-        looked: &[Looked],
-    ) -> Result<()> {
+    fn name_lost<N: Nand>(&mut self, chip: &mut Slots<N>, block: u32, mode: CellMode, looked: &[Looked]) -> Result<()> {
         if !looked.contains(&Looked::Unreadable) {
             return Ok(());
         }
-        let Some(summary) = flash.read_summary(block, mode, 0, Cause::Metadata)? else { return Ok(()) };
+        let Some(summary) = chip.read_summary(block, mode, 0, Cause::Metadata)? else { return Ok(()) };
         for (raw, _) in summary.tags.iter().zip(looked).filter(|(_, looked)| **looked == Looked::Unreadable) {
             self.note_lost(Tag::decode_unchecked(raw));
         }
@@ -174,7 +168,7 @@ impl Remains {
     /// Learns the same of a block without a summary from the tags in such slots, as far as the chip gives their bytes out.
     fn note_doubtful<N: Nand>(
         &mut self,
-        flash: &mut Flash<N>,
+        chip: &mut Slots<N>,
         block: u32,
         mode: CellMode,
         looked: &[Looked],
@@ -184,10 +178,10 @@ impl Remains {
             _ => None,
         });
         let erases: BTreeSet<u32> = erases.collect();
-        let mut data = vec![0; flash.shape.slot_bytes];
+        let mut data = vec![0; chip.shape().slot_bytes];
         for index in (0..).zip(looked).filter(|(_, looked)| **looked == Looked::Unreadable).map(|(index, _)| index) {
-            let slot = flash.shape.slot(block, index);
-            let raw = match flash.read_raw(slot, mode, &mut data, Cause::Metadata) {
+            let slot = chip.shape().slot(block, index);
+            let raw = match chip.read_raw(slot, mode, &mut data, Cause::Metadata) {
                 Ok(raw) => raw,
                 Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
@@ -247,9 +241,9 @@ impl Remains {
     }
 
     /// Reads a block's slots, in programming order of the mode it was programmed in.
-    fn look<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32, pages: &Pages) -> Result<(CellMode, Vec<Looked>)> {
-        let per_page = flash.shape.slots_per_page;
-        let mut data = vec![0; flash.shape.slot_bytes];
+    fn look<N: Nand>(&mut self, chip: &mut Slots<N>, block: u32, pages: &Pages) -> Result<(CellMode, Vec<Looked>)> {
+        let per_page = chip.shape().slots_per_page;
+        let mut data = vec![0; chip.shape().slot_bytes];
         let mut by_page = Vec::with_capacity(pages.native.len());
         let mut mode = CellMode::Slc;
         for (place, in_slc) in pages.native.iter().zip(&pages.slc) {
@@ -258,8 +252,8 @@ impl Remains {
                     by_page.push(Looked::Blank);
                     continue;
                 };
-                let slot = flash.shape.slot(block, place * per_page + part);
-                let looked = match flash.read_tagged_as(slot, CellMode::Native, &mut data, Cause::Metadata) {
+                let slot = chip.shape().slot(block, place * per_page + part);
+                let looked = match chip.read_tagged_as(slot, CellMode::Native, &mut data, Cause::Metadata) {
                     Ok(None) => Looked::Blank,
                     Ok(Some(tag)) if tag.seq < SEQ_END => Looked::Holds(tag),
                     Ok(Some(_)) | Err(Error::Corrupt { .. }) => Looked::Unreadable,
@@ -274,7 +268,7 @@ impl Remains {
                 by_page.push(looked);
             }
         }
-        let shape = flash.shape.mode(mode);
+        let shape = chip.shape().mode(mode);
         let mut looked = vec![Looked::Blank; (shape.units * shape.unit_slots) as usize];
         let places = if mode == CellMode::Native { &pages.native } else { &pages.slc };
         for (place, found) in places.iter().zip(by_page.chunks(per_page as usize)) {
@@ -311,8 +305,8 @@ struct Pages {
 }
 
 impl Pages {
-    fn of<N: Nand>(flash: &Flash<N>) -> Self {
-        let pages = flash.shape.geometry.pages_per_block as usize;
+    fn of<N: Nand>(chip: &Slots<N>) -> Self {
+        let pages = chip.shape().geometry.pages_per_block as usize;
         let places = |layout: &Layout| {
             let mut places = vec![None; pages];
             for order in 0..pages as u32 {
@@ -322,23 +316,23 @@ impl Pages {
             }
             places
         };
-        Self { slc: places(flash.nand.layout(CellMode::Slc)), native: places(flash.nand.layout(CellMode::Native)) }
+        Self { slc: places(chip.nand().layout(CellMode::Slc)), native: places(chip.nand().layout(CellMode::Native)) }
     }
 }
 
 /// Reads the slots again that a torn program may have left readable once: they are not to be relied on.
-fn forget_unstable<N: Nand>(flash: &mut Flash<N>, block: u32, mode: CellMode, looked: &mut [Looked]) -> Result<()> {
-    let shape = flash.shape.mode(mode).clone();
+fn forget_unstable<N: Nand>(chip: &mut Slots<N>, block: u32, mode: CellMode, looked: &mut [Looked]) -> Result<()> {
+    let shape = chip.shape().mode(mode).clone();
     let Some(last) = looked.iter().rposition(|looked| *looked != Looked::Blank) else { return Ok(()) };
     let last = last as u32 / shape.unit_slots;
-    let layout = flash.nand.layout(mode);
+    let layout = chip.nand().layout(mode);
     let end = shape.past_torn(last + 1, 0, layout);
     let mut units: Vec<u32> = (last..end).flat_map(|unit| layout.endangers(unit).iter().copied()).collect();
     units.push(last);
-    let mut data = vec![0; flash.shape.slot_bytes];
+    let mut data = vec![0; chip.shape().slot_bytes];
     for index in units.into_iter().flat_map(|unit| unit * shape.unit_slots..(unit + 1) * shape.unit_slots) {
         let Some(was) = looked.get_mut(index as usize).filter(|was| matches!(was, Looked::Holds(_))) else { continue };
-        match flash.read_tagged_as(flash.shape.slot(block, index), mode, &mut data, Cause::Metadata) {
+        match chip.read_tagged_as(chip.shape().slot(block, index), mode, &mut data, Cause::Metadata) {
             Ok(_) => {}
             Err(Error::Corrupt { .. }) => *was = Looked::Unreadable,
             Err(error) => return Err(error),

@@ -9,17 +9,16 @@ use alloc::vec::Vec;
 
 use nand::Nand;
 
+use super::Mender;
 use super::judge::{At, Doubt, Judgement};
 use super::sums::adding_up;
 use super::survey::{Known, Survey, Witness, is_dir_mode};
 use crate::error::{Error, Result};
-use crate::format::inode::{Census, Inode, with_attribute};
+use crate::format::inode::{Census, Ino, Inode, ROOT_INO, kind, with_attribute};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::node::Body;
-use crate::fs::Fs;
-use crate::fs::names::Spot;
-use crate::fs::types::{Ino, ROOT_INO, kind};
 use crate::index::delta::Change;
+use crate::store::names::{self, Spot};
 
 /// Where everything goes that is in doubt.
 const LOST_FOUND: &[u8] = b"lost+found";
@@ -37,7 +36,7 @@ pub struct Settled {
     pub attributes: u64,
 }
 
-impl<N: Nand> Fs<N> {
+impl<N: Nand> Mender<'_, N> {
     /// Settles what was judged; `unreadable` are the keys of what could not be read.
     pub(super) fn settle(
         &mut self,
@@ -59,16 +58,15 @@ impl<N: Nand> Fs<N> {
             };
             moves.push((path, ino, doubt));
         }
-        let seq = self.flash.next_seq;
         for &key in unreadable {
-            self.index.set(&mut self.flash, key, Change::Cut(1), seq, false)?;
+            self.records().set(key, Change::Cut(1))?;
         }
         self.cut_the_rest(survey, judgement)?;
         self.count_again((survey, witness), judgement, &mut settled, now_ns)?;
         for (path, ino, doubt) in moves {
             let told = self.plant(&path, ino, now_ns)?;
             settled.moved.push((told, doubt));
-            self.end_operation(now_ns)?;
+            self.records().end_operation(now_ns)?;
         }
         Ok(settled)
     }
@@ -80,8 +78,8 @@ impl<N: Nand> Fs<N> {
         // Directories that are in each other have no way out.
         let mut seen = BTreeSet::new();
         while let Some((dir, offset)) = next.filter(|at| seen.insert(*at)) {
-            let place = self.index.get(&mut self.flash, key(dir, KeyKind::Entry, offset))?.ok_or(Error::NotFound)?;
-            path.push(self.with_node(place, |_, node| match node.body {
+            let place = self.records().get(key(dir, KeyKind::Entry, offset))?.ok_or(Error::NotFound)?;
+            path.push(self.records().with_node(place, |_, node| match node.body {
                 Body::Entry { name, .. } => Some(name.to_vec()),
                 _ => None,
             })?);
@@ -93,19 +91,18 @@ impl<N: Nand> Fs<N> {
 
     /// Takes out of the index what does not count.
     fn cut_the_rest(&mut self, survey: &Survey, judgement: &Judgement) -> Result<()> {
-        let seq = self.flash.next_seq;
         // Of inode 0 are the marks of those that wait for their last handle: they are among the dead.
         for ino in judgement.dead.iter().copied().chain([0]) {
             let (from, to) = whole_inode(ino);
-            self.index.set(&mut self.flash, from, Change::Cut(to - from), seq, false)?;
-            self.inodes.remove(ino);
+            self.records().set(from, Change::Cut(to - from))?;
+            self.records().inodes().remove(ino);
         }
         for (&dir, stays) in &judgement.stays {
             let stays: BTreeSet<u64> = stays.iter().map(|name| name.offset).collect();
             let names = survey.get(&dir).into_iter().flat_map(|known| &known.names);
             for name in names.filter(|name| !stays.contains(&name.offset)) {
                 let at = key(dir, KeyKind::Entry, name.offset);
-                self.index.set(&mut self.flash, at, Change::Cut(1), seq, false)?;
+                self.records().set(at, Change::Cut(1))?;
             }
         }
         Ok(())
@@ -127,9 +124,9 @@ impl<N: Nand> Fs<N> {
             }
         }
         let dead: BTreeSet<Ino> = judgement.dead.iter().copied().collect();
-        self.volume.files = 0;
+        self.records().volume_mut().files = 0;
         for (&ino, known) in survey.iter().filter(|(ino, _)| !dead.contains(ino)) {
-            self.volume.files += 1;
+            self.records().volume_mut().files += 1;
             let was = known.inode;
             let mut inode = was.unwrap_or_else(|| self.stand_in(ino, known, judgement, survey, now_ns));
             let proof = was.filter(|_| witness == Witness::Log).map(|inode| inode.attributes);
@@ -146,19 +143,19 @@ impl<N: Nand> Fs<N> {
                 inode.chunks = known.chunks;
             }
             if was != Some(inode) {
-                self.derive_inode(ino, inode);
+                self.records().derive_inode(ino, inode);
             }
         }
         if survey.get(&ROOT_INO).is_none() {
-            self.volume.files += 1;
+            self.records().volume_mut().files += 1;
             let root = Inode { parent: ROOT_INO, ..Inode::new(kind::DIR | 0o755, 0, 0, now_ns) };
-            self.derive_inode(ROOT_INO, root);
+            self.records().derive_inode(ROOT_INO, root);
         }
         Ok(())
     }
 
     /// An inode in place of one that cannot be read: nobody but the superuser may do anything with it.
-    fn stand_in(&self, ino: Ino, known: &Known, judgement: &Judgement, survey: &Survey, now_ns: i64) -> Inode {
+    fn stand_in(&mut self, ino: Ino, known: &Known, judgement: &Judgement, survey: &Survey, now_ns: i64) -> Inode {
         let at = judgement.moves.iter().find(|(_, moved, _)| *moved == ino).and_then(|(at, ..)| *at);
         let names = at.and_then(|(dir, _)| survey.get(&dir)).into_iter().flat_map(|known| &known.names);
         let mode = names.filter(|name| name.child == ino).map(|name| name.mode & kind::MASK).find(|&mode| mode != 0);
@@ -167,7 +164,7 @@ impl<N: Nand> Fs<N> {
             (true, _) => kind::DIR | if ino == ROOT_INO { 0o755 } else { 0o700 },
             (false, mode) => mode.unwrap_or(kind::FILE) | 0o600,
         };
-        Inode { size: known.end_chunk.saturating_mul(self.chunk_bytes()), ..Inode::new(mode, 0, 0, now_ns) }
+        Inode { size: known.end_chunk.saturating_mul(self.records().chunk_bytes()), ..Inode::new(mode, 0, 0, now_ns) }
     }
 
     /// Takes those of an inode's attributes out that were removed, as far as the sum of their offsets tells, `proof`. The
@@ -184,9 +181,8 @@ impl<N: Nand> Fs<N> {
         }
         let goes = |at: usize| gone.as_ref().is_none_or(|gone| gone.contains(&at));
         for (_, &offset) in known.attributes.iter().enumerate().filter(|&(at, _)| goes(at)) {
-            let seq = self.flash.next_seq;
             let at = key(ino, KeyKind::Xattr, offset);
-            self.index.set(&mut self.flash, at, Change::Cut(1), seq, false)?;
+            self.records().set(at, Change::Cut(1))?;
         }
         let mut kept = known.attributes.iter().enumerate().filter(|&(at, _)| !goes(at)).map(|(_, offset)| offset);
         Ok(sum_of(&mut kept))
@@ -203,34 +199,30 @@ impl<N: Nand> Fs<N> {
         }
         let (name, offset) = self.free_name(dir, name)?;
         told.extend([b"/", name.as_slice()].concat());
-        let mut inode = self.inode(ino)?;
+        let mut inode = self.records().inode(ino)?;
         if inode.is_dir() {
             inode.parent = dir;
-            self.add_links(dir, 1)?;
+            names::add_links(self.records(), dir, 1)?;
         } else {
             inode.nlink += 1;
         }
-        self.put_inode(ino, inode)?;
-        self.add_entry(dir, offset, ino, inode.mode, &name, now_ns)?;
+        self.records().put_inode(ino, inode)?;
+        names::add_entry(self.records(), dir, offset, (ino, inode.mode), &name, now_ns)?;
         Ok(told)
     }
 
     /// A directory in a directory; made if it is not there, under another name where something else has this one.
     fn dir_at(&mut self, parent: Ino, name: &[u8], now_ns: i64) -> Result<Ino> {
-        if let Some((_, child)) = self.find_entry(parent, name)?
-            && self.inode(child)?.is_dir()
+        if let Some((_, child)) = names::entry(self.records(), parent, name)?
+            && self.records().inode(child)?.is_dir()
         {
             return Ok(child);
         }
         let (name, offset) = self.free_name(parent, name)?;
-        let ino = self.volume.next_ino;
-        self.volume.next_ino += 1;
-        self.volume.files += 1;
         let inode = Inode { parent, ..Inode::new(kind::DIR | 0o700, 0, 0, now_ns) };
-        self.inodes.update(ino, inode);
-        self.push_new(ino, Body::Inode(inode))?;
-        self.add_links(parent, 1)?;
-        self.add_entry(parent, offset, ino, inode.mode, &name, now_ns)?;
+        let ino = self.records().new_inode(inode)?;
+        names::add_links(self.records(), parent, 1)?;
+        names::add_entry(self.records(), parent, offset, (ino, inode.mode), &name, now_ns)?;
         Ok(ino)
     }
 
@@ -238,7 +230,7 @@ impl<N: Nand> Fs<N> {
     fn free_name(&mut self, dir: Ino, name: &[u8]) -> Result<(Vec<u8>, u64)> {
         let mut candidate = name.to_vec();
         for number in 1u32.. {
-            if let Spot::Free(offset) = self.find_name(dir, KeyKind::Entry, &candidate)? {
+            if let Spot::Free(offset) = names::find(self.records(), dir, KeyKind::Entry, &candidate)? {
                 return Ok((candidate, offset));
             }
             let suffix = format!("~{number}").into_bytes();

@@ -8,16 +8,15 @@ use alloc::vec::Vec;
 
 use nand::Nand;
 
+use super::Mender;
 use super::sums::adding_up;
 use crate::error::{Error, Result};
-use crate::format::inode::{Census, Extent, Inode, chunk_mark};
+use crate::format::inode::{Census, Extent, Ino, Inode, chunk_mark, kind};
 use crate::format::key::{KEY_END, Key, KeyKind, ino_of, key, kind_of, offset_of, whole_inode};
 use crate::format::node::Body;
 use crate::format::page::Entry;
 use crate::format::place::Place;
 use crate::format::tag::CHUNKS_MAX;
-use crate::fs::Fs;
-use crate::fs::types::{Ino, kind};
 use crate::index::delta::Change;
 use crate::mount::replay::Unseen;
 
@@ -113,23 +112,23 @@ impl Known {
 /// What is there, by inode.
 pub type Survey = BTreeMap<Ino, Known>;
 
-impl<N: Nand> Fs<N> {
+impl<N: Nand> Mender<'_, N> {
     /// Takes chunks out of the index that lie behind the end of their file: it was made shorter since.
     pub(super) fn cut_behind_ends(&mut self) -> Result<()> {
         let mut from = key(1, KeyKind::Inode, 0);
-        while let Some(entry) = self.index.next(&mut self.flash, from, KEY_END)? {
+        while let Some(entry) = self.records().next(from, KEY_END)? {
             from = whole_inode(ino_of(entry.key)).1;
             let ino = ino_of(entry.key);
-            let inode = match self.inode(ino) {
+            let inode = match self.records().inode(ino) {
                 Err(Error::NotFound | Error::Corrupt { .. }) => continue,
                 inode => inode?,
             };
             if inode.reserves_past_end || inode.is_dir() {
                 continue;
             }
-            let end = key(ino, KeyKind::Data, inode.size.div_ceil(self.chunk_bytes()).min(CHUNKS_MAX));
+            let end = key(ino, KeyKind::Data, inode.size.div_ceil(self.records().chunk_bytes()).min(CHUNKS_MAX));
             let change = Change::Cut(key(ino, KeyKind::Data, CHUNKS_MAX) - end);
-            self.index.set(&mut self.flash, end, change, 0, false)?;
+            self.records().set(end, change)?;
         }
         Ok(())
     }
@@ -139,7 +138,7 @@ impl<N: Nand> Fs<N> {
         let mut survey = Survey::new();
         let mut unreadable = Vec::new();
         let mut from = 0;
-        while let Some(entry) = self.index.next(&mut self.flash, from, KEY_END)? {
+        while let Some(entry) = self.records().next(from, KEY_END)? {
             from = entry.end();
             if kind_of(entry.key) == KeyKind::Data as u8 {
                 self.survey_chunks(entry, &mut survey, &mut unreadable)?;
@@ -159,11 +158,11 @@ impl<N: Nand> Fs<N> {
             return Ok(());
         }
         if kind_of(entry.key) == KeyKind::Inode as u8 {
-            let inode = self.inode(ino)?;
+            let inode = self.records().inode(ino)?;
             survey.entry(ino).or_default().inode = Some(inode);
             return Ok(());
         }
-        let name = self.with_node(entry.place, |owner, node| match node.body {
+        let name = self.records().with_node(entry.place, |owner, node| match node.body {
             _ if owner != ino || node.key() != Some(entry.key) => None,
             Body::Entry { child, mode, time_ns, .. } => Some(Some(Name { offset, child, mode, time_ns })),
             _ => Some(None),
@@ -178,11 +177,13 @@ impl<N: Nand> Fs<N> {
 
     fn survey_chunks(&mut self, entry: Entry, survey: &mut Survey, unreadable: &mut Vec<Key>) -> Result<()> {
         let (ino, chunk) = (ino_of(entry.key), offset_of(entry.key));
-        let mut data = vec![0; self.flash.shape.slot_bytes];
+        let mut data = vec![0; self.records().chunk_bytes() as usize];
         for step in 0..entry.place.span() {
             let looked = match entry.place {
-                Place::Run { slot, .. } => self.flash.read_data(slot + step, ino, chunk + step, &mut data).map(|_| ()),
-                Place::Node { .. } => self.with_node(entry.place, |owner, node| {
+                Place::Run { slot, .. } => {
+                    self.flash().slots_mut().read_data(slot + step, ino, chunk + step, &mut data).map(|_| ())
+                }
+                Place::Node { .. } => self.records().with_node(entry.place, |owner, node| {
                     (owner == ino && node.key() == Some(entry.key)).then_some(())
                 }),
                 Place::Mark | Place::Reserved { .. } | Place::Pending { .. } => Ok(()),
@@ -216,7 +217,7 @@ pub fn is_dir_mode(mode: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::types::kind;
+    use crate::format::inode::kind;
 
     fn known(counted: &[u64], there: &[u64], unseen: &[u64], end_chunk: u64) -> Known {
         let extent = |chunks: &[u64]| chunks.iter().copied().map(Extent::of).fold(Extent::default(), Extent::with);

@@ -11,7 +11,7 @@ mod workload;
 
 use anyhow::{Context, Result};
 use emulator::Profile;
-use flexfs_core::Mode;
+use flexfs_core::Policy;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ impl Figure {
 }
 
 /// Measures; `progress` is told what is done of how much.
-pub fn run(profile: &Profile, mode: Mode, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<Figure>> {
+pub fn run(profile: &Profile, policy: Policy, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<Figure>> {
     let interrupt = Interrupt::watch()?;
     let dir = tempfile::Builder::new().prefix("flexfs-bench-").tempdir().context("cannot make a directory to mount")?;
     let root = dir.path().canonicalize().with_context(|| dir.path().display().to_string())?;
@@ -82,7 +82,7 @@ pub fn run(profile: &Profile, mode: Mode, progress: &mut dyn FnMut(u64, u64)) ->
         for which in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
             for alone in [false, true] {
                 let _held = alone.then(OneProcessor::hold).transpose()?;
-                let target = if which == 0 { Target::flexfs(&root, profile, mode)? } else { Target::null(&root)? };
+                let target = if which == 0 { Target::flexfs(&root, profile, policy)? } else { Target::null(&root)? };
                 for (phase, best) in PHASES.iter().zip(&mut best).filter(|(phase, _)| phase.alone == alone) {
                     let rate = (phase.run)(&target, &plan).with_context(|| phase.name)?;
                     best[which] = best[which].max(rate);

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, anyhow};
 use emulator::{Chip, Profile};
-use flexfs_core::{Error, Fs, Mode, MountOptions};
+use flexfs_core::{Error, Fs, MountOptions, Policy};
 use fuser::Notifier;
 
 use super::null::Null;
@@ -35,12 +35,12 @@ pub struct Target {
 
 impl Target {
     /// A FlexFS on a fresh chip in memory, mounted on `root` as `flexfs mount` does.
-    pub fn flexfs(root: &Path, profile: &Profile, mode: Mode) -> Result<Self> {
+    pub fn flexfs(root: &Path, profile: &Profile, policy: Policy) -> Result<Self> {
         let mut chip = Chip::new(profile, SEED)?;
         let refused = |error: Error| anyhow!("{}: {error}", profile.name);
         Fs::format(&mut chip, &image::format_options("bench")?).map_err(refused)?;
         let manner = Manner::default();
-        let options = MountOptions { mode, times: manner.times(), now_ns: now_ns(), ..MountOptions::default() };
+        let options = MountOptions { policy, times: manner.times(), now_ns: now_ns(), ..MountOptions::default() };
         let fs = Fs::mount(chip, options).map_err(|(_, error)| refused(error))?;
         let to = Attach { name: Path::new("chip-in-memory"), image: None, mountpoint: root, manner };
         let serving = Serving::start(fs, to)?;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use emulator::Profile;
-use flexfs_core::Mode;
+use flexfs_core::Policy;
 
 use crate::size;
 pub use files::{Get, Ls, Mkdir, Put, Rm};
@@ -216,8 +216,8 @@ pub struct Bench {
     #[arg(value_parser = benchmark())]
     pub workload: Benchmark,
     /// Which cells data is written to
-    #[arg(long, default_value = "baseline", value_parser = mode())]
-    pub mode: Mode,
+    #[arg(long = "mode", value_name = "MODE", default_value = "baseline", value_parser = mode())]
+    pub policy: Policy,
     /// The chip's native capacity, a multiple of its erase block [default: about what the workload is meant for]
     #[arg(long, value_parser = size::parse)]
     pub size: Option<u64>,

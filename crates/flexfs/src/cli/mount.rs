@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::{Args, Parser};
 use emulator::Profile;
-use flexfs_core::{HOST_CACHE_BYTES, Mode};
+use flexfs_core::{HOST_CACHE_BYTES, Policy};
 use rustix::mount::MountFlags;
 use rustix::process::geteuid;
 
@@ -66,8 +66,8 @@ pub struct Mount {
     #[arg(long, value_parser = profile(), hide_possible_values = true, help = chip_help())]
     profile: Option<Profile>,
     /// Which cells data is written to
-    #[arg(long, default_value = "baseline", value_parser = mode())]
-    mode: Mode,
+    #[arg(long = "mode", value_name = "MODE", default_value = "baseline", value_parser = mode())]
+    policy: Policy,
     /// Mount read-only: the image's bytes stay as they are (-o rw takes that back)
     #[arg(long)]
     ro: bool,
@@ -94,7 +94,7 @@ impl Mount {
         let mut settings = Settings {
             create: self.create,
             profile: self.profile.clone(),
-            mode: self.mode,
+            policy: self.policy,
             compress: self.compress,
             cache_bytes: self.cache.unwrap_or(HOST_CACHE_BYTES),
             ..Settings::default()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::builder::TypedValueParser;
 use emulator::Profile;
-use flexfs_core::{Atime, Mode};
+use flexfs_core::{Atime, Policy};
 use rustix::mount::MountFlags;
 
 use super::values::{Compress, Offered, cache, read_profile};
@@ -21,7 +21,7 @@ pub struct Settings {
     pub create: Option<u64>,
     /// The kind of chip asked for; `None` takes the one there is, or makes the default.
     pub profile: Option<Profile>,
-    pub mode: Mode,
+    pub policy: Policy,
     pub compress: Compress,
     pub cache_bytes: usize,
     pub atime: Atime,
@@ -39,7 +39,7 @@ impl Default for Settings {
         Self {
             create: None,
             profile: None,
-            mode: Mode::default(),
+            policy: Policy::default(),
             compress: Compress::None,
             cache_bytes: flexfs_core::HOST_CACHE_BYTES,
             atime: Atime::None,
@@ -67,7 +67,7 @@ const WORDS: [(&str, Act); 30] = [
     ("nodiratime", |settings, _| flag(settings, MountFlags::NODIRATIME, true)),
     ("commit=", |settings, value| set(&mut settings.commit, Some(seconds(value)?))),
     ("compress=", |settings, value| set(&mut settings.compress, compression(value)?)),
-    ("mode=", |settings, value| set(&mut settings.mode, mode(value)?)),
+    ("mode=", |settings, value| set(&mut settings.policy, mode(value)?)),
     ("cache=", |settings, value| set(&mut settings.cache_bytes, cache(value)?)),
     ("create=", |settings, value| set(&mut settings.create, Some(size::parse(value)?))),
     ("profile=", |settings, value| set(&mut settings.profile, Some(read_profile(value)?))),
@@ -187,9 +187,9 @@ fn atime(settings: &mut Settings, atime: Atime) -> Result<(), String> {
     Ok(())
 }
 
-fn mode(value: &str) -> Result<Mode, String> {
-    let names = [Mode::Baseline, Mode::SlcOnly, Mode::NativeOnly].map(Mode::name).join(", ");
-    Mode::from_name(value).ok_or_else(|| format!("no mode is called \"{value}\": there are {names}"))
+fn mode(value: &str) -> Result<Policy, String> {
+    let names = Policy::PRESETS.map(Policy::name).join(", ");
+    Policy::from_name(value).ok_or_else(|| format!("no mode is called \"{value}\": there are {names}"))
 }
 
 fn seconds(value: &str) -> Result<Duration, String> {
@@ -221,7 +221,7 @@ mod tests {
         let settings = after(&["commit=2.5", "cache=1MiB", "compress=lz4", "mode=slc-only", "create=64MiB"]);
         assert_eq!(settings.commit, Some(Duration::from_millis(2500)));
         assert_eq!((settings.cache_bytes, settings.create), (1 << 20, Some(64 << 20)));
-        assert!(settings.compress == Compress::Lz4 && settings.mode == Mode::SlcOnly);
+        assert!(settings.compress == Compress::Lz4 && settings.policy == Policy::SLC_ONLY);
         for wrong in ["commit=0", "commit=-1", "commit=soon", "commit=1e300", "cache=1", "compress=zip", "mode=x"] {
             assert!(Settings::check(wrong).is_err(), "{wrong}");
         }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
 use emulator::Profile;
-use flexfs_core::{Compression, Mode};
+use flexfs_core::{Compression, Policy};
 use lab::bench::Workload;
 
 use crate::host::At;
@@ -51,9 +51,9 @@ pub fn benchmark() -> impl TypedValueParser<Value = Benchmark> {
     PossibleValuesParser::new(names).map(|name| Workload::from_name(&name).map_or(Benchmark::Fuse, Benchmark::Flash))
 }
 
-pub fn mode() -> impl TypedValueParser<Value = Mode> {
-    PossibleValuesParser::new([Mode::Baseline.name(), Mode::SlcOnly.name(), Mode::NativeOnly.name()])
-        .map(|name| Mode::from_name(&name).unwrap_or_default())
+pub fn mode() -> impl TypedValueParser<Value = Policy> {
+    PossibleValuesParser::new(Policy::PRESETS.map(Policy::name))
+        .map(|name| Policy::from_name(&name).unwrap_or_default())
 }
 
 /// A value that is read by `read`, of which some are known by name, for shells to offer.

@@ -32,7 +32,7 @@ pub fn run(args: &cli::Bench) -> Result<ExitCode> {
 fn count(args: &cli::Bench, workload: Workload, progress: Progress) -> Result<String> {
     let profile = chip(args, workload.default_bytes())?;
     let bytes = Some(profile.capacity_bytes());
-    let config = Config { profile, bytes, mode: args.mode, ..Config::default() };
+    let config = Config { profile, bytes, policy: args.policy, ..Config::default() };
     // What the file system said of it is part of the error's own words.
     let report = bench::run(workload, &config, progress).map_err(|error| match error {
         BenchError::Fs { source: Error::NoSpace, .. } => anyhow!("{error}; it needs a larger --size"),
@@ -44,7 +44,7 @@ fn count(args: &cli::Bench, workload: Workload, progress: Progress) -> Result<St
 /// Calls through the kernel.
 fn time(args: &cli::Bench, progress: Progress) -> Result<String> {
     let profile = chip(args, bench_fuse::DEFAULT_BYTES)?;
-    let figures = bench_fuse::run(&profile, args.mode, progress)?;
+    let figures = bench_fuse::run(&profile, args.policy, progress)?;
     Ok(if args.json { bench_fuse::to_json(&figures).to_string() } else { bench_fuse::to_table(&figures) })
 }
 

@@ -105,11 +105,11 @@ fn serve(order: &Order) -> Result<ExitCode> {
     check(order)?;
     check_image(order)?;
     let made = Made::what_is_missing(order)?;
-    let Settings { mode, compress, cache_bytes, atime, commit, sync_image, mut manner, .. } = order.settings;
+    let Settings { policy, compress, cache_bytes, atime, commit, sync_image, mut manner, .. } = order.settings;
     let read_only = manner.read_only();
     let mut options = MountOptions {
         read_only,
-        mode,
+        policy,
         compression: compress.into(),
         cache_bytes,
         atime,

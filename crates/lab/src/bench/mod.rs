@@ -11,7 +11,7 @@ mod volume;
 mod workloads;
 
 use emulator::{EmulatorError, Profile, ProfileError};
-use flexfs_core::{Compression, Error, Mode};
+use flexfs_core::{Compression, Error, Policy};
 use nand::NandError;
 use serde::Serialize;
 
@@ -87,7 +87,7 @@ pub struct Config {
     pub profile: Profile,
     /// Native bytes of the chip; `None`: what the workload is meant for.
     pub bytes: Option<u64>,
-    pub mode: Mode,
+    pub policy: Policy,
     pub compression: Compression,
     pub cache_bytes: usize,
     /// Decides the data, the pages overwritten and the chip's chance events.
@@ -99,7 +99,7 @@ impl Default for Config {
         Self {
             profile: Profile::default(),
             bytes: None,
-            mode: Mode::default(),
+            policy: Policy::default(),
             compression: Compression::None,
             cache_bytes: 4 << 20,
             seed: 1,

@@ -62,7 +62,7 @@ impl<N: Emulated> Volume<N> {
     /// Mounts a chip.
     pub fn mount(chip: N, config: &Config) -> Result<Self, BenchError> {
         let options = MountOptions {
-            mode: config.mode,
+            policy: config.policy,
             compression: config.compression,
             cache_bytes: config.cache_bytes,
             now_ns: BASE_NS + chip.emulated().now_ns() as i64,
@@ -173,7 +173,7 @@ pub fn report(workload: Workload, config: &Config, chip: &Chip, figures: Figures
         workload: workload.name(),
         chip: config.profile.name.clone(),
         chip_bytes: chip.profile().capacity_bytes(),
-        mode: config.mode.name(),
+        mode: config.policy.name(),
         host_bytes,
         programs: counters.programs.total(),
         reads: counters.reads.total(),

@@ -2,7 +2,7 @@
 //! read back afterwards is read on a copy and counts nowhere.
 
 use emulator::Chip;
-use flexfs_core::{Ino, Mode, ROOT_INO};
+use flexfs_core::{Ino, Policy, ROOT_INO};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -90,7 +90,7 @@ pub fn over(config: &Config, progress: Progress) -> Result<Report, BenchError> {
 /// 20,000 synced random overwrites on a chip that is three quarters full.
 pub fn gc(config: &Config, progress: Progress) -> Result<Report, BenchError> {
     let pool = Pool::new(config.seed);
-    let filling = Config { mode: Mode::NativeOnly, ..config.clone() };
+    let filling = Config { policy: Policy::NATIVE_ONLY, ..config.clone() };
     let mut volume = Volume::mount(fresh(Workload::Gc, config)?, &filling)?;
     for number in 0..GC_FILES {
         volume.store(&file_name(number), pool.piece(number, PIECE_BYTES))?;

@@ -3,7 +3,7 @@
 //! Invariant: a base is prepared without failures and unmounted cleanly, and is the same each time it is made.
 
 use emulator::{BitErrors, Chip};
-use flexfs_core::{Compression, Mode, MountOptions, NewNode, ROOT_INO, kind};
+use flexfs_core::{Compression, MountOptions, NewNode, Policy, ROOT_INO, kind};
 
 use super::setup::{Ground, Setup};
 use crate::content::{Fill, Texture};
@@ -31,7 +31,7 @@ const TABLE_ROUNDS_MAX: u64 = 1_000;
 
 /// One mount in so many need not be like the one before.
 const OTHER_OPTIONS: u64 = 4;
-const MODES: [Mode; 3] = [Mode::Baseline, Mode::SlcOnly, Mode::NativeOnly];
+const MODES: [Policy; 3] = [Policy::BASELINE, Policy::SLC_ONLY, Policy::NATIVE_ONLY];
 const COMPRESSIONS: [Compression; 2] = [Compression::None, Compression::Lz4];
 
 /// The tree: what sequences of operations work on.
@@ -111,7 +111,7 @@ impl Base {
     pub(super) fn options(&self, drawn: u64) -> MountOptions {
         let mut options = self.rig.options.clone();
         if drawn.is_multiple_of(OTHER_OPTIONS) {
-            options.mode = MODES[(drawn >> 8) as usize % MODES.len()];
+            options.policy = MODES[(drawn >> 8) as usize % MODES.len()];
             options.compression = COMPRESSIONS[(drawn >> 16) as usize % COMPRESSIONS.len()];
         }
         options

@@ -3,7 +3,7 @@
 //! Invariant: a setup and a ground are data; together they give one volume, whoever makes it.
 
 use emulator::FaultConfig;
-use flexfs_core::{Compression, Mode, MountOptions};
+use flexfs_core::{Compression, MountOptions, Policy};
 
 use crate::crash::Rig;
 
@@ -16,7 +16,7 @@ pub struct Setup {
     blocks: u32,
     pages_per_block: u32,
     page_bytes: u32,
-    mode: Mode,
+    policy: Policy,
     compression: Compression,
     /// What its sequences of operations begin with: on the small tree chips that need no room made do all the same. The
     /// rest of what torture does is enough for a mixture of others.
@@ -63,7 +63,7 @@ const MLC: Setup = Setup {
     blocks: 64,
     pages_per_block: 16,
     page_bytes: 4096,
-    mode: Mode::Baseline,
+    policy: Policy::BASELINE,
     compression: Compression::None,
     sequences_on: Some(Ground::Tree),
 };
@@ -80,11 +80,11 @@ const TLC: Setup = Setup {
 /// All there are.
 const SETUPS: [Setup; 11] = [
     MLC,
-    Setup { name: "native", about: "MLC, data written natively: pages in pairs", mode: Mode::NativeOnly, ..MLC },
+    Setup { name: "native", about: "MLC, data written natively: pages in pairs", policy: Policy::NATIVE_ONLY, ..MLC },
     Setup {
         name: "slc-only",
         about: "MLC that never leaves SLC",
-        mode: Mode::SlcOnly,
+        policy: Policy::SLC_ONLY,
         sequences_on: Some(Ground::Full),
         ..MLC
     },
@@ -99,7 +99,7 @@ const SETUPS: [Setup; 11] = [
     Setup {
         name: "native-lz4",
         about: "MLC, data compressed and written natively",
-        mode: Mode::NativeOnly,
+        policy: Policy::NATIVE_ONLY,
         compression: Compression::Lz4,
         sequences_on: None,
         ..MLC
@@ -117,7 +117,7 @@ const SETUPS: [Setup; 11] = [
         about: "MLC of 8 KiB pages, data written natively: pages in pairs, two slots in each",
         blocks: 42,
         page_bytes: 8192,
-        mode: Mode::NativeOnly,
+        policy: Policy::NATIVE_ONLY,
         sequences_on: None,
         ..MLC
     },
@@ -132,7 +132,7 @@ const SETUPS: [Setup; 11] = [
     Setup {
         name: "tlc-native",
         about: "3D TLC, data written natively: twelve chunks a program",
-        mode: Mode::NativeOnly,
+        policy: Policy::NATIVE_ONLY,
         sequences_on: Some(Ground::Worn),
         ..TLC
     },
@@ -153,13 +153,13 @@ impl Setup {
 
     /// Whether callers' data goes to native cells at once.
     pub fn writes_native(&self) -> bool {
-        self.mode.writes_native()
+        self.policy == Policy::NATIVE_ONLY
     }
 
     /// Chip and mount options, without faults.
     pub(super) fn rig(&self) -> Result<Rig, String> {
         let options = MountOptions {
-            mode: self.mode,
+            policy: self.policy,
             compression: self.compression,
             cache_bytes: 256 << 10,
             ..MountOptions::default()

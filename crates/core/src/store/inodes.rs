@@ -7,12 +7,24 @@ use crate::format::inode::Inode;
 /// An inode in memory.
 #[derive(Clone, Copy)]
 pub struct Cached {
-    pub inode: Inode,
+    pub(super) inode: Inode,
     /// Newer than its node on flash.
-    pub dirty: bool,
+    pub(super) dirty: bool,
     /// Open handles.
-    pub opens: u32,
+    pub(super) opens: u32,
     used: bool,
+}
+
+impl Cached {
+    /// The inode.
+    pub fn inode(&self) -> Inode {
+        self.inode
+    }
+
+    /// Open handles.
+    pub fn opens(&self) -> u32 {
+        self.opens
+    }
 }
 
 /// The cache.

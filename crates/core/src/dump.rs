@@ -10,7 +10,6 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use super::Fs;
 use crate::error::{Error, Result};
 use crate::flash::head::HeadId;
 use crate::format::key::{KEY_END, ino_of, kind_name, kind_of, offset_of};
@@ -18,6 +17,7 @@ use crate::format::node::{self, Body, Order};
 use crate::format::place::{NO_SLOT, NODE_UNIT, Place};
 use crate::format::table::Use;
 use crate::format::tag::{Kind, Tag, tick_ns};
+use crate::store::records::Records;
 
 /// A block, as the table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,104 +120,107 @@ fn head_name(id: HeadId) -> &'static str {
     }
 }
 
-impl<N: Nand> Fs<N> {
-    /// Every block.
-    pub fn blocks(&self) -> impl Iterator<Item = BlockInfo> + '_ {
-        self.flash.blocks.iter().map(|(number, block)| {
-            let head = HeadId::ALL.into_iter().find(|&id| self.flash.head(id).block == Some(number));
-            BlockInfo {
-                number,
-                used_as: match block.entry.used_as {
-                    Use::Free => "free",
-                    Use::Log => "log",
-                    Use::Meta => "index",
-                    Use::Anchor => "anchor",
-                    Use::Bad => "bad",
-                },
-                native: block.entry.native,
-                erased: block.entry.erased,
-                sealed: block.entry.sealed,
-                failing: block.entry.failing,
-                head: head.map(head_name),
-                erases: block.entry.erases,
-                live_bytes: block.entry.live_bytes,
-            }
-        })
-    }
-
-    /// The entries of the index in order, until `each` returns false.
-    pub fn index_entries(&mut self, each: &mut dyn FnMut(IndexEntry) -> bool) -> Result<()> {
-        let mut from = 0;
-        while let Some(entry) = self.index.next(&mut self.flash, from, KEY_END)? {
-            let (slot, node) = match entry.place {
-                Place::Run { slot, .. } => (Some(slot), None),
-                Place::Node { slot, at, units } => {
-                    let unit = NODE_UNIT as u32;
-                    (Some(slot), Some((u32::from(at) * unit, u32::from(units) * unit)))
-                }
-                Place::Mark | Place::Reserved { .. } | Place::Pending { .. } => (None, None),
-            };
-            let told = IndexEntry {
-                ino: ino_of(entry.key),
-                kind: kind_name(kind_of(entry.key)),
-                offset: offset_of(entry.key),
-                count: entry.place.span(),
-                slot,
-                node,
-            };
-            if !each(told) {
-                break;
-            }
-            from = entry.end();
+/// Every block.
+pub fn blocks<N: Nand>(records: &Records<N>) -> impl Iterator<Item = BlockInfo> + '_ {
+    records.flash().blocks().iter().map(|(number, block)| {
+        let head = HeadId::ALL.into_iter().find(|&id| records.flash().slots().head(id).block() == Some(number));
+        BlockInfo {
+            number,
+            used_as: match block.entry.used_as {
+                Use::Free => "free",
+                Use::Log => "log",
+                Use::Meta => "index",
+                Use::Anchor => "anchor",
+                Use::Bad => "bad",
+            },
+            native: block.entry.native,
+            erased: block.entry.erased,
+            sealed: block.entry.sealed,
+            failing: block.entry.failing,
+            head: head.map(head_name),
+            erases: block.entry.erases,
+            live_bytes: block.entry.live_bytes,
         }
-        Ok(())
-    }
+    })
+}
 
-    /// The slots of a block in programming order, each with its address, until `each` returns false.
-    pub fn slots(&mut self, block: u32, each: &mut dyn FnMut(u64, SlotState) -> bool) -> Result<()> {
-        let found = self.flash.blocks.get(block);
-        let seed = if found.entry.used_as == Use::Anchor { 0 } else { self.flash.seed };
-        let mode = self.flash.shape.mode(found.mode());
-        let slots = mode.units * mode.unit_slots;
-        let mut data = vec![0; self.flash.shape.slot_bytes];
-        for index in 0..slots {
-            let slot = self.flash.shape.slot(block, index);
-            let state = match self.flash.read_seeded(slot, found.mode(), seed, &mut data, Cause::Metadata) {
-                Ok(Some(tag)) => SlotState::Holds(describe(&tag, &data)),
-                Ok(None) => SlotState::Blank,
-                Err(Error::Corrupt { .. }) => SlotState::Unreadable,
-                Err(error) => return Err(error),
-            };
-            if !each(slot, state) {
-                break;
+/// The entries of the index in order, until `each` returns false.
+pub fn index_entries<N: Nand>(records: &mut Records<N>, each: &mut dyn FnMut(IndexEntry) -> bool) -> Result<()> {
+    let mut from = 0;
+    while let Some(entry) = records.next(from, KEY_END)? {
+        let (slot, node) = match entry.place {
+            Place::Run { slot, .. } => (Some(slot), None),
+            Place::Node { slot, at, units } => {
+                let unit = NODE_UNIT as u32;
+                (Some(slot), Some((u32::from(at) * unit, u32::from(units) * unit)))
             }
+            Place::Mark | Place::Reserved { .. } | Place::Pending { .. } => (None, None),
+        };
+        let told = IndexEntry {
+            ino: ino_of(entry.key),
+            kind: kind_name(kind_of(entry.key)),
+            offset: offset_of(entry.key),
+            count: entry.place.span(),
+            slot,
+            node,
+        };
+        if !each(told) {
+            break;
         }
-        Ok(())
+        from = entry.end();
     }
+    Ok(())
+}
 
-    /// The newest anchor, as it was found or written last.
-    pub fn anchor(&self) -> Option<AnchorInfo> {
-        let anchor = self.flash.anchors.last.as_ref()?;
-        let heads =
-            anchor.heads.iter().filter_map(|at| Some((head_name(HeadId::from_number(at.head)?), at.block, at.unit)));
-        Some(AnchorInfo {
-            serial: anchor.serial,
-            checkpoint: anchor.checkpoint,
-            epoch: anchor.epoch,
-            clean: anchor.clean,
-            seq: anchor.seq,
-            next_ino: anchor.next_ino,
-            files: anchor.files,
-            reserved_chunks: anchor.reserved_chunks,
-            root: anchor.root,
-            index_pages: anchor.index_pages,
-            pair: anchor.pair,
-            heads: heads.collect(),
-            tables: anchor.tables.iter().copied().filter(|&slot| slot != NO_SLOT).collect(),
-            created_ns: anchor.created_ns,
-            written_ns: anchor.now_ns,
-        })
+/// The slots of a block in programming order, each with its address, until `each` returns false.
+pub fn slots<N: Nand>(
+    records: &mut Records<N>,
+    block: u32,
+    each: &mut dyn FnMut(u64, SlotState) -> bool,
+) -> Result<()> {
+    let slots = records.flash_mut().slots_mut();
+    let found = slots.blocks().get(block);
+    let seed = if found.entry.used_as == Use::Anchor { 0 } else { slots.seed() };
+    let mode = slots.shape().mode(found.mode());
+    let count = mode.units * mode.unit_slots;
+    let mut data = vec![0; slots.shape().slot_bytes];
+    for index in 0..count {
+        let slot = slots.shape().slot(block, index);
+        let state = match slots.read_seeded(slot, found.mode(), seed, &mut data, Cause::Metadata) {
+            Ok(Some(tag)) => SlotState::Holds(describe(&tag, &data)),
+            Ok(None) => SlotState::Blank,
+            Err(Error::Corrupt { .. }) => SlotState::Unreadable,
+            Err(error) => return Err(error),
+        };
+        if !each(slot, state) {
+            break;
+        }
     }
+    Ok(())
+}
+
+/// The newest anchor, as it was found or written last.
+pub fn anchor<N: Nand>(records: &Records<N>) -> Option<AnchorInfo> {
+    let anchor = records.flash().anchors().last()?;
+    let heads =
+        anchor.heads.iter().filter_map(|at| Some((head_name(HeadId::from_number(at.head)?), at.block, at.unit)));
+    Some(AnchorInfo {
+        serial: anchor.serial,
+        checkpoint: anchor.checkpoint,
+        epoch: anchor.epoch,
+        clean: anchor.clean,
+        seq: anchor.seq,
+        next_ino: anchor.next_ino,
+        files: anchor.files,
+        reserved_chunks: anchor.reserved_chunks,
+        root: anchor.root,
+        index_pages: anchor.index_pages,
+        pair: anchor.pair,
+        heads: heads.collect(),
+        tables: anchor.tables.iter().copied().filter(|&slot| slot != NO_SLOT).collect(),
+        created_ns: anchor.created_ns,
+        written_ns: anchor.now_ns,
+    })
 }
 
 fn describe(tag: &Tag, data: &[u8]) -> SlotTag {

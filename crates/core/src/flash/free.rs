@@ -1,0 +1,91 @@
+//! Which blocks can be taken, now or under other conditions.
+//!
+//! Invariant: a block is counted only where the reuse rule (see `blocks`) allows it, by how far the log has got.
+
+use alloc::vec::Vec;
+
+use nand::Nand;
+
+use super::Flash;
+use super::blocks::{BlockTable, Horizon, Take};
+use super::head::HeadId;
+
+/// A look at the blocks that can be taken.
+pub struct Free<'a> {
+    blocks: &'a BlockTable,
+    /// How far the log has got.
+    horizon: Horizon,
+    /// The same without the last pages, which a cut may take.
+    certain: Horizon,
+    /// The same once the log heads have filled the blocks they stand in.
+    soon: Horizon,
+    /// The same once what is gathered is programmed, and the pages it endangers are given up.
+    sealed: Horizon,
+}
+
+impl<'a> Free<'a> {
+    pub(super) fn of<N: Nand>(flash: &'a Flash<N>) -> Self {
+        let (horizon, numbers, slots) = (flash.horizon(), flash.numbers(), flash.slots());
+        let uncertain = HeadId::ALL.map(|id| slots.head(id).uncertain());
+        let seq = uncertain.iter().map(|pages| pages.group_seq).min().unwrap_or(u64::MAX);
+        let copy = uncertain.iter().map(|pages| pages.copy_no).min().unwrap_or(u64::MAX);
+        let certain = Horizon {
+            committed_seq: horizon.committed_seq.min(seq),
+            safe_copy: horizon.safe_copy.min(copy.saturating_sub(1)),
+            ..horizon
+        };
+        let soon = Horizon { committed_seq: numbers.committed(), safe_copy: numbers.copies(), ..horizon };
+        let sealed = Horizon { committed_seq: numbers.ended(), ..soon };
+        Self { blocks: slots.blocks(), horizon, certain, soon, sealed }
+    }
+
+    /// Blocks that can be taken.
+    pub fn now(&self) -> u32 {
+        self.blocks.reusable_count(self.horizon)
+    }
+
+    /// The same once the log heads have filled the blocks they stand in.
+    pub fn soon(&self) -> u32 {
+        self.blocks.reusable_count(self.soon)
+    }
+
+    /// The same once what is gathered is programmed, and the pages it endangers are given up.
+    pub fn sealed(&self) -> u32 {
+        self.blocks.reusable_count(self.sealed)
+    }
+
+    /// The same for a recovery if the power failed now: not those that only the last pages emptied.
+    pub fn certain(&self) -> u32 {
+        self.blocks.reusable_count(self.certain)
+    }
+
+    /// Whether a block can be erased and used for something new.
+    pub fn holds(&self, block: u32) -> bool {
+        self.blocks.reusable(block, self.horizon)
+    }
+
+    /// Whether blocks can be used once the next checkpoint is durable, and not before.
+    pub fn has_waiting(&self) -> bool {
+        (0..self.blocks.len()).any(|block| self.blocks.waits_for_checkpoint(block, self.horizon))
+    }
+
+    /// Blocks that failed and that nothing needs any more.
+    pub fn retirable(&self) -> Vec<u32> {
+        if self.blocks.failing_count() == 0 {
+            return Vec::new();
+        }
+        let emptied = self.blocks.iter().filter(|&(number, block)| block.entry.failing && self.holds(number));
+        emptied.map(|(number, _)| number).collect()
+    }
+
+    /// Erases of the most worn block that can be taken.
+    pub fn worn_erases(&self) -> u32 {
+        let worn = self.blocks.pick(self.horizon, Take::MostWorn);
+        worn.map_or(0, |number| self.blocks.get(number).entry.erases)
+    }
+
+    /// Whether a recovery would find a block for anchors beside the pair, if the power failed now.
+    pub fn has_spare_for_anchors(&self) -> bool {
+        self.blocks.free_for_anchors(self.certain).next().is_some()
+    }
+}

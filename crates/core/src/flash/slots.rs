@@ -1,0 +1,366 @@
+//! The chip as slots that hold what is needed: read and checked, counted as live, and their blocks erased or retired.
+//!
+//! Invariant: what is given out has passed its checksum, or comes with the [`Check`](super::read::Check) that is still to
+//! be made; a slot that is gathered or stashed reads as what it will hold.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use nand::{Cause, Failure, Nand, NandError, ReadInfo};
+
+use super::blocks::{self, BlockTable};
+use super::cache::SlotCache;
+use super::head::{Head, HeadId};
+use super::newest;
+use super::shape::{ModeShape, Shape};
+use crate::error::Result;
+use crate::format::place::{NODE_UNIT, Place, Slot};
+use crate::format::table::{BlockEntry, Use};
+use crate::format::tag::TAG_BYTES;
+
+/// What was written less than this ago has had no time to age.
+const SOON_NS: i64 = 60 * 60 * 1_000_000_000;
+
+/// A slot kept in memory: its tag and bytes.
+#[derive(Clone, Debug)]
+pub struct Stashed {
+    pub slot: Slot,
+    pub raw: [u8; TAG_BYTES],
+    pub bytes: Arc<[u8]>,
+}
+
+/// Why a place of the log is not needed any more.
+#[derive(Clone, Copy, Debug)]
+pub enum By {
+    /// The record with this sequence number says so.
+    Record(u64),
+    /// The copy with this number stands elsewhere.
+    Copy(u64),
+}
+
+/// A place of the log that is not needed any more.
+#[derive(Clone, Copy, Debug)]
+pub struct Release {
+    pub by: By,
+    /// Should the power fail, what says so may not count: the block is kept until a checkpoint later than this era.
+    pub held: Option<u64>,
+}
+
+impl Release {
+    /// By a record that counts.
+    pub fn by_record(seq: u64) -> Self {
+        Self { by: By::Record(seq), held: None }
+    }
+}
+
+/// The slots of a chip.
+pub struct Slots<N: Nand> {
+    pub(super) nand: N,
+    pub(super) shape: Shape,
+    /// Seeds every checksum but the anchors'.
+    pub(super) seed: u32,
+    pub(super) blocks: BlockTable,
+    pub(super) cache: SlotCache,
+    pub(super) heads: [Head; HeadId::ALL.len()],
+    /// Slots a recovery has read and may not be able to read again.
+    pub(super) stash: Vec<Stashed>,
+    /// Bytes programmed in the volume's life, by cause.
+    pub(super) written_bytes: [u64; Cause::ALL.len()],
+    pub(super) corrupt_reads: u64,
+    /// The time of the last operation.
+    pub(super) now_ns: i64,
+    failures: Vec<Failure>,
+}
+
+impl<N: Nand> Slots<N> {
+    pub(super) fn new(nand: N, shape: Shape, seed: u32, entries: Vec<BlockEntry>, cache_slots: usize) -> Self {
+        Self {
+            nand,
+            shape,
+            seed,
+            blocks: BlockTable::new(entries),
+            cache: SlotCache::new(cache_slots),
+            heads: HeadId::ALL.map(|_| Head::new()),
+            stash: Vec::new(),
+            written_bytes: [0; Cause::ALL.len()],
+            corrupt_reads: 0,
+            now_ns: 0,
+            failures: Vec::new(),
+        }
+    }
+
+    /// The chip.
+    pub fn nand(&self) -> &N {
+        &self.nand
+    }
+
+    /// The chip, to read from it past the slots, or to change its faults or its clock.
+    pub fn nand_mut(&mut self) -> &mut N {
+        &mut self.nand
+    }
+
+    /// The chip's shape in slots.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Whether a mount could come across an anchor in a block.
+    pub fn holds_anchor(&mut self, block: u32) -> Result<bool> {
+        newest::holds_anchor(&mut self.nand, &self.shape, block)
+    }
+
+    /// What seeds every checksum but the anchors'.
+    pub fn seed(&self) -> u32 {
+        self.seed
+    }
+
+    /// The volume is another one, with this seed.
+    pub fn set_seed(&mut self, seed: u32) {
+        self.seed = seed;
+    }
+
+    /// The block table.
+    pub fn blocks(&self) -> &BlockTable {
+        &self.blocks
+    }
+
+    /// The block table, to fill it in from what is found on the chip.
+    pub fn blocks_mut(&mut self) -> &mut BlockTable {
+        &mut self.blocks
+    }
+
+    /// The block table is this one.
+    pub fn set_blocks(&mut self, blocks: BlockTable) {
+        self.blocks = blocks;
+    }
+
+    /// A slot's bytes that are in memory.
+    pub fn cached(&mut self, slot: Slot) -> Option<Arc<[u8]>> {
+        self.cache.get(slot)
+    }
+
+    /// Keeps a slot's checked bytes in memory for a while.
+    pub fn keep(&mut self, slot: Slot, bytes: Arc<[u8]>) {
+        self.cache.put(slot, bytes);
+    }
+
+    /// Slots a recovery has read and may not be able to read again.
+    pub fn stash(&self) -> &[Stashed] {
+        &self.stash
+    }
+
+    /// Keeps slots that may not be readable again.
+    pub fn set_stash(&mut self, stash: Vec<Stashed>) {
+        self.stash = stash;
+    }
+
+    /// Reads whose checksum failed or that the chip could not correct, since mount.
+    pub fn corrupt_reads(&self) -> u64 {
+        self.corrupt_reads
+    }
+
+    /// Counts a read whose checksum failed.
+    pub fn count_corrupt(&mut self) {
+        self.corrupt_reads += 1;
+    }
+
+    /// Bytes programmed in the volume's life, in the order of [`Cause::ALL`].
+    pub fn written_bytes(&self) -> [u64; Cause::ALL.len()] {
+        self.written_bytes
+    }
+
+    /// A head.
+    pub fn head(&self, id: HeadId) -> &Head {
+        let [slc, native, meta] = &self.heads;
+        match id {
+            HeadId::Slc => slc,
+            HeadId::Native => native,
+            HeadId::Meta => meta,
+        }
+    }
+
+    /// A head, to change it.
+    pub(super) fn head_mut(&mut self, id: HeadId) -> &mut Head {
+        let [slc, native, meta] = &mut self.heads;
+        match id {
+            HeadId::Slc => slc,
+            HeadId::Native => native,
+            HeadId::Meta => meta,
+        }
+    }
+
+    /// Changes a head by the shape of its blocks.
+    pub(super) fn change_head(&mut self, id: HeadId, change: fn(&mut Head, &ModeShape)) {
+        let [slc, native, meta] = &mut self.heads;
+        let head = match id {
+            HeadId::Slc => slc,
+            HeadId::Native => native,
+            HeadId::Meta => meta,
+        };
+        change(head, self.shape.mode(id.mode()));
+    }
+
+    /// Copies a slot into the unit that a head gathers.
+    pub(super) fn gather(&mut self, id: HeadId, data: &[u8], raw: &[u8; TAG_BYTES]) {
+        let (slot_bytes, per_page) = (self.shape.slot_bytes, self.shape.slots_per_page);
+        let pages = self.shape.mode(id.mode()).unit_slots / per_page;
+        let (page_bytes, spare_bytes) =
+            (self.shape.geometry.page_bytes as usize, self.shape.geometry.spare_bytes as usize);
+        let head = self.head_mut(id);
+        if head.filled == 0 {
+            head.data.clear();
+            head.data.resize(pages as usize * page_bytes, 0xff);
+            head.spare.clear();
+            head.spare.resize(pages as usize * spare_bytes, 0xff);
+        }
+        let at = head.filled as usize * slot_bytes;
+        if let Some(to) = head.data.get_mut(at..at + slot_bytes) {
+            to.copy_from_slice(data);
+        }
+        let at = (head.filled / per_page) as usize * spare_bytes + (head.filled % per_page) as usize * TAG_BYTES;
+        if let Some(to) = head.spare.get_mut(at..at + TAG_BYTES) {
+            to.copy_from_slice(raw);
+        }
+        head.filled += 1;
+    }
+
+    /// Whether a torn program of this unit could destroy the only copy of something promised.
+    pub(super) fn must_skip(&self, id: HeadId, unit: u32, promised_seq: u64) -> bool {
+        let victims = self.nand.layout(id.mode()).endangers(unit);
+        let exposed = &self.head(id).exposed;
+        exposed.iter().any(|e| victims.contains(&e.unit) && (e.keep || e.content_seq < promised_seq))
+    }
+
+    /// Slots a head has left in its block.
+    pub fn room(&self, id: HeadId) -> u32 {
+        self.head(id).room(self.shape.mode(id.mode()))
+    }
+
+    /// Bytes that a place keeps alive.
+    pub fn bytes_of(&self, place: Place) -> u32 {
+        match place {
+            Place::Run { count, .. } => count * self.shape.slot_bytes as u32,
+            Place::Node { units, .. } => u32::from(units) * NODE_UNIT as u32,
+            Place::Mark | Place::Reserved { .. } | Place::Pending { .. } => 0,
+        }
+    }
+
+    /// Counts a place as needed.
+    pub fn retain(&mut self, place: Place) {
+        let bytes = i64::from(self.bytes_of(place));
+        if let Place::Run { slot, .. } | Place::Node { slot, .. } = place {
+            self.blocks.add_live(self.shape.block_of(slot), bytes);
+        }
+    }
+
+    /// Counts a place of the log as no longer needed.
+    ///
+    /// Replay may release what stood in a block that has since become one of the index: it had been released when the
+    /// block was taken, and the table lists such a block with its pages alone.
+    pub fn release(&mut self, place: Place, release: Release) {
+        let (Place::Run { slot, .. } | Place::Node { slot, .. }) = place else { return };
+        if self.blocks.get(self.shape.block_of(slot)).entry.used_as == Use::Meta {
+            return;
+        }
+        let Some(mut block) = self.drop_live(slot, self.bytes_of(place)) else { return };
+        match release.by {
+            By::Record(seq) => block.kill_seq = block.kill_seq.max(seq),
+            By::Copy(number) => block.copy_no = number,
+        }
+        if let Some(era) = release.held {
+            block.era = era;
+        }
+    }
+
+    /// Counts a page of the index or of the block table as no longer needed.
+    pub fn release_page(&mut self, slot: Slot, held: Option<u64>) {
+        let dropped = self.drop_live(slot, self.shape.slot_bytes as u32);
+        if let (Some(mut block), Some(era)) = (dropped, held) {
+            block.era = era;
+        }
+    }
+
+    fn drop_live(&mut self, slot: Slot, bytes: u32) -> Option<blocks::Edit<'_>> {
+        let block = self.shape.block_of(slot);
+        self.blocks.add_live(block, -i64::from(bytes));
+        self.blocks.get_mut(block)
+    }
+
+    /// Gives a block up that holds something live that cannot be read: it is never emptied.
+    pub fn give_up(&mut self, block: u32) {
+        if self.blocks.get(block).entry.live_bytes > 0
+            && let Some(mut block) = self.blocks.get_mut(block)
+        {
+            block.stuck = true;
+        }
+    }
+
+    /// Notes a block of which reading took much of what the ECC can do. If that is so soon after it was written, the block
+    /// is weak and not the data old: it is to be retired.
+    pub fn note_errors(&mut self, block: u32, info: ReadInfo) {
+        let strained = 2 * info.corrected_bits >= info.correctable_bits && info.corrected_bits > 0;
+        if !strained || self.blocks.get(block).fading {
+            return;
+        }
+        let fresh = self.now_ns.saturating_sub(self.blocks.get(block).opened_ns) < SOON_NS;
+        let nearly_lost = 4 * info.corrected_bits >= 3 * info.correctable_bits;
+        let Some(mut found) = self.blocks.get_mut(block) else { return };
+        match fresh {
+            true => found.entry.failing |= nearly_lost && !found.open && found.entry.used_as == Use::Log,
+            false => found.fading = true,
+        }
+    }
+
+    /// Erases a block. `false`: it went bad and is retired.
+    pub fn erase(&mut self, block: u32, cause: Cause) -> Result<bool> {
+        let from = self.shape.slot(block, 0);
+        self.cache.forget(from, from + self.shape.stride);
+        let outcome = self.nand.erase(block, cause);
+        let failed = self.wait()? || matches!(outcome, Err(NandError::EraseFailed { .. }));
+        match outcome {
+            Ok(()) | Err(NandError::EraseFailed { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if failed {
+            self.retire(block)?;
+            return Ok(false);
+        }
+        if let Some(mut found) = self.blocks.get_mut(block) {
+            let erases = found.entry.erases + 1;
+            *found = blocks::Block::erased(erases);
+        }
+        Ok(true)
+    }
+
+    /// Marks a block bad for good.
+    pub fn retire(&mut self, block: u32) -> Result<()> {
+        if let Some(mut found) = self.blocks.get_mut(block) {
+            let erases = found.entry.erases;
+            found.entry = BlockEntry { used_as: Use::Bad, erases, ..BlockEntry::default() };
+            found.open = false;
+        }
+        self.blocks.recount();
+        Ok(self.nand.mark_bad(block)?)
+    }
+
+    /// Leaves a block that failed a program.
+    pub(super) fn fail_block(&mut self, block: u32) {
+        if let Some(mut found) = self.blocks.get_mut(block) {
+            found.open = false;
+            found.entry.failing = true;
+        }
+    }
+
+    /// Counts bytes that are programmed.
+    pub(super) fn count_written(&mut self, cause: Cause, bytes: usize) {
+        let counts = Cause::ALL.iter().zip(&mut self.written_bytes);
+        counts.filter(|(of, _)| **of == cause).for_each(|(_, count)| *count = count.saturating_add(bytes as u64));
+    }
+
+    /// Waits for posted operations; whether any failed.
+    pub(super) fn wait(&mut self) -> Result<bool> {
+        self.failures.clear();
+        self.nand.barrier(&mut self.failures)?;
+        Ok(!self.failures.is_empty())
+    }
+}

@@ -1,0 +1,75 @@
+//! What there is to do, and what whoever decides on it is told.
+
+use crate::policy::BlockView;
+use crate::policy::supply::Supply;
+
+/// A piece of internal work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Make what waits in memory durable.
+    Commit,
+    /// Begin a checkpoint, or write its next page.
+    Checkpoint,
+    /// Copy what is live in the next slot of a block, to make room.
+    Copy { victim: u32 },
+    /// Program what is gathered, and give up the pages whose programs could destroy copies: what those emptied is free.
+    Seal,
+    /// Keep what is stored readable.
+    Refresh(Refresh),
+    /// Copy what is live in a block that is hardly erased to worn ones.
+    Level { victim: u32 },
+    /// Retire the blocks that failed and that nothing needs any more.
+    Retire,
+    /// Nothing before this time, or before a call.
+    Idle { until_ns: Option<i64> },
+}
+
+/// How something is kept readable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refresh {
+    /// Read one of a block's pages, to see how many bit errors it has; each pass reads another.
+    Look { block: u32, pass: u32 },
+    /// Every block has been looked at.
+    EndPass,
+    /// Write to blocks that fade no more.
+    LeaveHeads,
+    /// Write anew elsewhere what a block holds.
+    Rewrite { block: u32 },
+}
+
+/// How far something has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It need not be begun.
+    Idle,
+    Due,
+    UnderWay,
+}
+
+/// The state of a volume, as far as it decides on what is done next. What costs a look at every block is a method, so
+/// that it is asked only where it matters.
+pub trait View {
+    /// When what waits in memory is to be durable.
+    fn commit_due_ns(&self) -> Option<i64>;
+    fn checkpoint(&self) -> Progress;
+    /// The block that is being emptied.
+    fn victim(&self) -> Option<u32>;
+    /// Whether this mount has written anything.
+    fn is_own(&self) -> bool;
+    fn supply(&self) -> Supply;
+    fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone;
+    /// Whether any block is failing or fading.
+    fn has_weak_blocks(&self) -> bool;
+    /// Whether a block that failed can be retired.
+    fn has_retirable(&self) -> bool;
+    /// Whether blocks wait for a checkpoint to be free.
+    fn has_waiting(&self) -> bool;
+    /// Bytes a destination block takes.
+    fn target_bytes(&self) -> u32;
+    /// Live bytes in the log.
+    fn live_bytes(&self) -> u64;
+    /// Erases of the most worn block that can be taken.
+    fn worn_erases(&self) -> u32;
+    /// Erases a block endures.
+    fn endurance(&self) -> u32;
+}

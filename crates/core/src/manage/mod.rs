@@ -1,0 +1,67 @@
+//! The managers: what the policies of a volume remember, and what they decide with it.
+//!
+//! They hear of calls and of what came of their jobs; they are asked where something goes ([`Manager::place`]) and what to
+//! do next ([`Manager::next_job`], [`Manager::next_job_for_room`]). Invariant: nothing here touches a chip.
+
+mod decide;
+pub mod job;
+
+use crate::policy::place::{self, Write};
+use crate::policy::{Policy, Region};
+
+/// Between two looks at every block, ns: a day.
+const PASS_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
+
+/// How far the look at every block has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scrub {
+    next: u32,
+    /// Passes done: each looks at other pages.
+    passes: u32,
+    /// When the next one begins.
+    due_ns: i64,
+}
+
+/// What the policies of a mounted volume remember.
+#[derive(Debug)]
+pub struct Manager {
+    policy: Policy,
+    scrub: Scrub,
+    /// The times room was made since mount.
+    collections: u64,
+    /// Live bytes when blocks were emptied last without any gain.
+    fruitless_at: Option<u64>,
+    /// Waiting for a checkpoint or for a page gained no block since the last one that was emptied.
+    waited_in_vain: bool,
+}
+
+impl Manager {
+    /// The managers of a volume that follows `policy`.
+    pub fn new(policy: Policy) -> Self {
+        Self { policy, scrub: Scrub::default(), collections: 0, fruitless_at: None, waited_in_vain: false }
+    }
+
+    /// The policy they follow.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// The region that something goes to.
+    pub fn place(&self, write: &Write) -> Region {
+        place::region(self.policy, write)
+    }
+
+    /// Chunks of callers that wait for others before they are written: natively a page is exposed until those that it is
+    /// paired with are programmed, `pair_slots` later.
+    pub fn waiting_slots(&self, pair_slots: u32) -> u32 {
+        match self.policy.host() {
+            Region::Slc => 0,
+            Region::Native => pair_slots.max(1),
+        }
+    }
+
+    /// The times room was made since mount.
+    pub fn collections(&self) -> u64 {
+        self.collections
+    }
+}

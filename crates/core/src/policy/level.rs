@@ -1,0 +1,39 @@
+//! When the content of a block that is hardly erased moves to a worn one.
+
+use super::{BlockView, Holds};
+
+/// How far a block's erase count may fall behind the most worn one's before its content is moved.
+fn wear_gap(endurance: u32) -> u32 {
+    (endurance / 100).max(16)
+}
+
+/// The block whose content is to move to the most worn free one, `worn_erases` times erased: the least erased one, if it
+/// has fallen far behind. Callers go on with it.
+pub fn choose(
+    blocks: impl Iterator<Item = BlockView> + Clone,
+    worn_erases: impl FnOnce() -> u32,
+    endurance: u32,
+) -> Option<u32> {
+    let limit = wear_gap(endurance);
+    let movable = blocks.clone().filter(BlockView::is_movable);
+    let (erases, number) = movable.map(|block| (block.erases, block.number)).min()?;
+    let most = blocks.filter(|block| block.holds != Holds::Bad).map(|block| block.erases).max().unwrap_or(0);
+    // From one young block to another would wear both for nothing.
+    (most > erases + limit && worn_erases() > erases + limit / 2).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::block;
+    use super::*;
+
+    #[test]
+    fn content_moves_only_from_a_block_far_behind_to_one_far_ahead() {
+        let blocks = |least| [block(1, 10), BlockView { erases: least, ..block(2, 10) }].into_iter();
+        let worn = |erases| [BlockView { erases, holds: Holds::Nothing, ..block(3, 0) }].into_iter();
+        let chosen = |most, free| choose(blocks(5).chain(worn(most)), || free, 1000);
+        assert_eq!(chosen(17, 17), Some(1));
+        assert_eq!(chosen(16, 16), None);
+        assert_eq!(chosen(17, 8), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! Blocks for anchors: a pair that is whole, and where blocks fail one more, emptied in time.
+//!
+//! Invariant: between operations anchors have two blocks to go on in, unless nothing can be emptied.
+
+use nand::Nand;
+
+use super::collector::Why;
+use super::{Store, budget};
+use crate::error::{Error, Result};
+use crate::flash::anchors::Other;
+use crate::format::anchor::ANCHOR_BLOCKS;
+use crate::format::table::Use;
+use crate::manage::job::{Job, View};
+
+impl<N: Nand> Store<N> {
+    /// Sees to the blocks for anchors, if that can be done now: where the pair has lost one it gets another, and where
+    /// blocks have failed, one is emptied for the next that does.
+    pub(super) fn keep_anchor_blocks(&mut self) -> Result<()> {
+        let outcome = match self.records.flash.anchors().other() {
+            Other::Missing => self.complete_anchor_pair(),
+            Other::Old | Other::Ready if self.lacks_spare_anchor_block() => self.keep_spare_anchor_block(),
+            Other::Old | Other::Ready => Ok(()),
+        };
+        match outcome {
+            Err(Error::NoSpace) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn complete_anchor_pair(&mut self) -> Result<()> {
+        self.take_free_anchor_block()?;
+        if self.records.flash.anchors().other() == Other::Missing {
+            self.empty_anchor_block()?;
+            self.take_free_anchor_block()?;
+        }
+        Ok(())
+    }
+
+    fn take_free_anchor_block(&mut self) -> Result<()> {
+        let outcome = self.records.flash.complete_pair();
+        // What was gathered before has been programmed, or failed to be.
+        self.records.follow_moved()?;
+        outcome
+    }
+
+    /// Whether blocks fail on this chip, none that anchors may stand in is free, and emptying one takes nothing from
+    /// what a recovery needs.
+    pub(super) fn lacks_spare_anchor_block(&self) -> bool {
+        let flash = &self.records.flash;
+        budget::has_failed(&self.records)
+            && !flash.free().has_spare_for_anchors()
+            && flash.free_blocks() >= budget::of(&self.records, true).for_collection()
+    }
+
+    fn keep_spare_anchor_block(&mut self) -> Result<()> {
+        let found = self.empty_anchor_block()?;
+        // A recovery that cannot rely on the last pages is to find it empty, too.
+        if found && !self.records.flash.free().has_spare_for_anchors() { self.checkpoint_now() } else { Ok(()) }
+    }
+
+    /// Empties the block that anchors may stand in which costs least; whether there was one.
+    fn empty_anchor_block(&mut self) -> Result<bool> {
+        self.finish_emptying()?;
+        let log = self.records.flash.blocks().iter().take(ANCHOR_BLOCKS as usize).filter(|(_, block)| {
+            block.entry.used_as == Use::Log && !block.open && !block.stuck && !block.entry.failing
+        });
+        let Some((_, number)) = log.map(|(number, block)| (block.entry.live_bytes, number)).min() else {
+            return Ok(false);
+        };
+        self.empty_block(number, Why::Renewal)?;
+        self.release_waiting()?;
+        Ok(true)
+    }
+
+    /// Frees blocks that are empty but wait for a commit, for their copies, or for a checkpoint.
+    fn release_waiting(&mut self) -> Result<()> {
+        let before = self.records.flash.free_blocks();
+        self.run(Job::Seal)?;
+        let gained = self.records.flash.free_blocks() > before;
+        if !gained && self.look(true).has_waiting() { self.checkpoint_now() } else { Ok(()) }
+    }
+}

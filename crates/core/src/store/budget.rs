@@ -1,0 +1,150 @@
+//! The space budget: blocks that must be free before a caller's next block is taken, each term with its reason.
+//!
+//! Invariant: whatever an operation takes, and wherever the power fails in it, a recovery finds the blocks it needs, and
+//! collection after it a destination.
+
+use nand::Nand;
+
+use super::commit::DIRTY_MAX;
+use super::options::Compression;
+use super::records::Records;
+use crate::flash::head::HeadId;
+use crate::flash::shape::Shape;
+use crate::format::page;
+use crate::format::table::BLOCK_BYTES;
+use crate::policy::Region;
+use crate::policy::supply::Budget;
+
+/// Head room that is certain to be enough for one operation, slots.
+const OPERATION_SLOTS: u32 = 8;
+/// Inode nodes that fit a slot, at least.
+const INODES_PER_SLOT: u32 = 32;
+/// A head with room for so many times what a recovery copies has enough for it, and for others that are cut short.
+const ROOMY: u32 = 6;
+/// The least bytes of a node that is found by its key.
+const NODE_BYTES: usize = 48;
+/// Nodes an inode has in common: itself, a name, a short tail, an attribute.
+const NODES_EACH: usize = 4;
+/// A block for collection to write to.
+const COLLECTION_BLOCKS: u32 = 1;
+/// A block for one that fails: in an operation, or in the recovery after it.
+const FAILING_BLOCKS: u32 = 1;
+
+/// The budget of the next call; `gives_back`: it gives space back in the end.
+pub(super) fn of<N: Nand>(records: &Records<N>, gives_back: bool) -> Budget {
+    // Where a block has failed, the next may before collection has made up for that one.
+    let failing = if has_failed(records) && !gives_back { FAILING_BLOCKS } else { 0 };
+    let index_slots = checkpoint_slots(records);
+    Budget {
+        host: host_blocks(records) + failing,
+        collection: COLLECTION_BLOCKS,
+        index: index_blocks(records, index_slots, 1),
+        recovery: index_blocks(records, index_slots, ROOMY) + copy_blocks(records),
+        spare: FAILING_BLOCKS,
+    }
+}
+
+/// Blocks the next operation may open, at least one.
+pub(super) fn host_blocks<N: Nand>(records: &Records<N>) -> u32 {
+    let slots = operation_slots(records).saturating_sub(head_room(records));
+    slots.div_ceil(records.flash.shape().slc.content_slots()).max(1)
+}
+
+/// Whether the heads have the room that one more operation may take.
+pub(super) fn heads_have_room<N: Nand>(records: &Records<N>) -> bool {
+    head_room(records) >= operation_slots(records)
+}
+
+/// Slots one more operation and the commit after it may take.
+fn operation_slots<N: Nand>(records: &Records<N>) -> u32 {
+    OPERATION_SLOTS + records.buffer.dirty_count() as u32 + records.inodes.dirty_count() as u32 / INODES_PER_SLOT
+}
+
+/// Slots the heads that callers write to have left.
+fn head_room<N: Nand>(records: &Records<N>) -> u32 {
+    let slots = records.flash.slots();
+    match records.manager.policy().host() {
+        Region::Native => slots.room(HeadId::Native).min(slots.room(HeadId::Slc)),
+        Region::Slc => slots.room(HeadId::Slc),
+    }
+}
+
+/// Whether blocks have failed on this chip, so that the next may soon.
+pub(super) fn has_failed<N: Nand>(records: &Records<N>) -> bool {
+    let blocks = records.flash.blocks();
+    blocks.bad() + blocks.failing_count() > 0
+}
+
+/// Blocks for the index alone: a checkpoint may come before room is made again, and a recovery after it.
+pub(super) fn index_floor<N: Nand>(records: &Records<N>) -> u32 {
+    let slots = checkpoint_slots(records);
+    index_blocks(records, slots, 1) + index_blocks(records, slots, ROOMY)
+}
+
+/// Whether a checkpoint would leave fewer blocks to be kept for the next one.
+pub(super) fn checkpoint_would_help<N: Nand>(records: &Records<N>) -> bool {
+    index_blocks(records, checkpoint_slots(records), ROOMY) > 1
+}
+
+/// Blocks a recovery would open for what it copies.
+fn copy_blocks<N: Nand>(records: &Records<N>) -> u32 {
+    let shape = records.flash.shape();
+    let slots = copied_slots(shape) + records.inodes.dirty_count() as u32 / INODES_PER_SLOT;
+    let room = records.flash.slots().room(HeadId::Slc).max(records.flash.slots().room(HeadId::Native));
+    blocks_for(shape, slots, room, ROOMY)
+}
+
+/// Blocks that a checkpoint of so many pages opens, unless the head of the index has room for `times` as much.
+fn index_blocks<N: Nand>(records: &Records<N>, slots: u32, times: u32) -> u32 {
+    blocks_for(records.flash.shape(), slots, records.flash.slots().room(HeadId::Meta), times)
+}
+
+/// Blocks for so many slots, unless there is `room` for `times` as many.
+fn blocks_for(shape: &Shape, slots: u32, room: u32, times: u32) -> u32 {
+    if room >= times * slots { 0 } else { slots.div_ceil(shape.slc.content_slots()) }
+}
+
+/// Pages the next checkpoint may write, though a block be emptied before: those that changes fall into, those they
+/// fill, their parents and the block table.
+fn checkpoint_slots<N: Nand>(records: &Records<N>) -> u32 {
+    let (shape, tree) = (records.flash.shape(), records.index.tree());
+    let changes = records.index.all_changes();
+    let touched = (changes + relocated(records)).min(tree.pages as usize);
+    let grown = changes / page::capacity(shape.slot_bytes).max(1) + 1;
+    // Every level begins a unit.
+    let levels = u32::from(tree.levels()) * shape.slc.unit_slots;
+    let tables = records.flash.blocks().len().div_ceil((shape.slot_bytes / BLOCK_BYTES) as u32);
+    (touched + grown) as u32 + levels + tables
+}
+
+/// Changes of the index that emptying one block may bring: a block full of nodes has many.
+fn relocated<N: Nand>(records: &Records<N>) -> usize {
+    let shape = records.flash.shape();
+    let slots = shape.native.content_slots() as usize;
+    let nodes = slots * shape.slot_bytes / NODE_BYTES;
+    match records.options.compression {
+        Compression::None => slots + nodes.min((records.volume.files as usize).saturating_mul(NODES_EACH)),
+        Compression::Lz4 => nodes,
+    }
+}
+
+/// Blocks the capacity leaves out for the budget, besides those for the index.
+pub(super) fn reserve_blocks<N: Nand>(records: &Records<N>) -> u32 {
+    let shape = records.flash.shape();
+    let per_block = shape.slc.content_slots();
+    let waiting = (DIRTY_MAX as u32).min(per_block);
+    let copies = blocks_for(shape, copied_slots(shape), per_block, ROOMY);
+    let failing = if has_failed(records) { 2 * FAILING_BLOCKS } else { 0 };
+    (OPERATION_SLOTS + waiting).div_ceil(per_block) + COLLECTION_BLOCKS + failing + copies
+}
+
+/// Slots that the capacity leaves out of `blocks` until one has failed: a slot of each, and the block that may be the
+/// first. Of many blocks more stays unused.
+pub(super) fn failing_slots<N: Nand>(records: &Records<N>, blocks: u64, per_block: u32) -> u64 {
+    if has_failed(records) { 0 } else { blocks + u64::from(FAILING_BLOCKS * per_block) }
+}
+
+/// Slots a recovery may copy because they could be unreadable a second time.
+fn copied_slots(shape: &Shape) -> u32 {
+    shape.slc.doubtful_slots + shape.native.doubtful_slots
+}

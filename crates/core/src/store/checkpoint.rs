@@ -1,0 +1,360 @@
+//! Checkpoints: the index on flash is brought up to a point of the log, a page a step, and an anchor makes it count.
+//!
+//! Invariants: the checkpoint before stays whole until the new anchor is durable; until then the volume points to nothing
+//! of what this one wrote; blocks are listed as they stood at the point the log goes on from, index blocks as they stand
+//! when the anchor is written.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use super::records::Records;
+use crate::error::{Error, Result};
+use crate::flash::Purpose;
+use crate::flash::append::Draft;
+use crate::flash::head::HeadId;
+use crate::format::anchor::{Anchor, HeadAt, changes_max};
+use crate::format::key::Key;
+use crate::format::page::Page;
+use crate::format::place::{NO_SLOT, Place, Slot};
+use crate::format::table::{BLOCK_BYTES, BlockEntry, Use};
+use crate::format::tag::Kind;
+use crate::index::delta::Delta;
+use crate::index::merge::Merge;
+use crate::index::tree::Tree;
+
+/// With so many free blocks, the index may take one more than it must.
+const FREE_PLENTY: u32 = 5;
+
+/// The block table as it stands on flash.
+#[derive(Default)]
+pub struct Tables {
+    /// Its pages; [`NO_SLOT`] for one that was never written.
+    pub slots: Vec<Slot>,
+    /// Its entries, encoded.
+    pub entries: Vec<u64>,
+}
+
+impl Tables {
+    /// A table of `blocks` entries that was never written.
+    pub fn empty(blocks: u32, slot_bytes: usize) -> Self {
+        let per_page = slot_bytes / BLOCK_BYTES;
+        Self { slots: vec![NO_SLOT; (blocks as usize).div_ceil(per_page)], entries: vec![0; blocks as usize] }
+    }
+}
+
+/// A checkpoint under way.
+struct Job {
+    /// The point of the log it stands for: the sequence number to come, and the last copy's number.
+    seq: u64,
+    copies: u64,
+    era: u64,
+    clean: bool,
+    heads: Vec<HeadAt>,
+    entries: Vec<BlockEntry>,
+    next_ino: u64,
+    files: u64,
+    reserved_chunks: u64,
+    merge: Merge,
+    /// The new tree, once it is written.
+    tree: Option<Tree>,
+    /// Table pages replaced, and their replacements' contents.
+    dead_tables: Vec<Slot>,
+    tables: Tables,
+    now_ns: i64,
+}
+
+impl Job {
+    /// An index or table page stands elsewhere now.
+    fn follow(&mut self, from: Slot, to: Slot) {
+        self.merge.follow(from, to);
+        self.tables.slots.iter_mut().filter(|slot| **slot == from).for_each(|slot| *slot = to);
+        if let Some((root, _)) = self.tree.as_mut().and_then(|tree| tree.root.as_mut())
+            && *root == from
+        {
+            *root = to;
+        }
+    }
+
+    /// Pages that are of no use to the new checkpoint.
+    fn dead(&self) -> impl Iterator<Item = Slot> {
+        self.merge.dead().iter().chain(&self.dead_tables).copied()
+    }
+}
+
+/// The block table on flash, and the checkpoint under way.
+pub struct Checkpointer {
+    tables: Tables,
+    job: Option<Job>,
+}
+
+impl Checkpointer {
+    /// With the block table of the checkpoint that a mount goes on from.
+    pub(super) fn new(tables: Tables) -> Self {
+        Self { tables, job: None }
+    }
+
+    /// Whether a checkpoint is under way.
+    pub fn is_under_way(&self) -> bool {
+        self.job.is_some()
+    }
+
+    /// Pages of the block table, and those written so far that the volume does not point to yet.
+    pub fn pages(&self, moved: &[(Slot, Slot)]) -> Vec<Slot> {
+        let mut pages: Vec<Slot> = self.tables.slots.iter().copied().filter(|&slot| slot != NO_SLOT).collect();
+        let Some(job) = &self.job else { return pages };
+        let fresh = job.tables.slots.iter().zip(&self.tables.slots).filter(|(new, old)| new != old);
+        let replaced = job.dead_tables.iter().filter(|slot| !self.tables.slots.contains(slot));
+        pages.extend(job.merge.new_pages().iter().chain(fresh.map(|(new, _)| new)).chain(replaced));
+        for &(from, to) in moved {
+            pages.iter_mut().filter(|page| **page == from).for_each(|page| *page = to);
+        }
+        pages
+    }
+
+    /// Brings everything in memory into the log and fixes the point of the log the checkpoint stands for.
+    pub(super) fn begin<N: Nand>(&mut self, records: &mut Records<N>, clean: bool) -> Result<()> {
+        records.write_inodes()?;
+        records.commit(true)?;
+        records.flash.settle();
+        records.moved_pages.clear();
+        // No number may be left out here: until the anchor is durable, replay comes past this point.
+        let seq = records.flash.numbers().next();
+        records.flash.begin_era();
+        let touch = self.crowded_index_pages(records)?;
+        records.index.freeze();
+        let flash = &records.flash;
+        let heads = [HeadId::Slc, HeadId::Native].into_iter().filter_map(|id| {
+            let head = flash.slots().head(id);
+            head.block().map(|block| HeadAt { head: id as u8, block, unit: head.unit() })
+        });
+        self.job = Some(Job {
+            seq,
+            copies: flash.numbers().copies(),
+            era: flash.numbers().era(),
+            clean,
+            heads: heads.collect(),
+            entries: flash.blocks().iter().map(|(_, block)| block.entry).collect(),
+            next_ino: records.volume.next_ino,
+            files: records.volume.files,
+            reserved_chunks: records.index.reserved_chunks(),
+            merge: Merge::new(records.index.tree(), touch),
+            tree: None,
+            dead_tables: Vec::new(),
+            tables: Tables { slots: self.tables.slots.clone(), entries: self.tables.entries.clone() },
+            now_ns: records.options.now_ns,
+        });
+        Ok(())
+    }
+
+    /// Writes at most one page of the checkpoint. Whether that was the last one, the anchor.
+    pub(super) fn step<N: Nand>(&mut self, records: &mut Records<N>) -> Result<bool> {
+        let Some(mut job) = self.job.take() else { return Ok(true) };
+        records.take_moved_pages().into_iter().for_each(|(from, to)| job.follow(from, to));
+        let outcome = match job.tree {
+            None => merge_step(records, &mut job).map(|()| false),
+            Some(tree) => self.finish_step(records, &mut job, tree),
+        };
+        let followed = match outcome {
+            Ok(true) => return Ok(true),
+            Ok(false) => records.follow_moved().map(|()| false),
+            Err(error) => Err(error),
+        };
+        records.take_moved_pages().into_iter().for_each(|(from, to)| job.follow(from, to));
+        self.job = Some(job);
+        followed
+    }
+
+    /// Writes a table page, or the anchor if none is due. Whether the checkpoint is complete.
+    fn finish_step<N: Nand>(&mut self, records: &mut Records<N>, job: &mut Job, tree: Tree) -> Result<bool> {
+        records.flash.flush_units()?;
+        if records.flash.has_moved() {
+            return Ok(false);
+        }
+        let entries = entries_at(records, job);
+        let changed: Vec<u32> = (0u32..)
+            .zip(entries.iter().zip(&job.tables.entries))
+            .filter(|(_, (a, b))| a != b)
+            .map(|(n, _)| n)
+            .collect();
+        let slot_bytes = records.flash.shape().slot_bytes;
+        if changed.len() > changes_max(slot_bytes, job.tables.slots.len()) {
+            write_table_page(records, job, &changed, &entries)?;
+            return Ok(false);
+        }
+        let changes = changed.iter().filter_map(|&block| Some((block, *entries.get(block as usize)?))).collect();
+        self.write_anchor(records, job, tree, changes)?;
+        Ok(true)
+    }
+
+    fn write_anchor<N: Nand>(
+        &mut self,
+        records: &mut Records<N>,
+        job: &mut Job,
+        tree: Tree,
+        changes: Vec<(u32, u64)>,
+    ) -> Result<()> {
+        let mut heads = job.heads.clone();
+        let meta = records.flash.slots().head(HeadId::Meta);
+        heads.extend(meta.block().map(|block| HeadAt { head: HeadId::Meta as u8, block, unit: meta.unit() }));
+        let shape = records.flash.shape();
+        let anchor = Anchor {
+            volume_id: records.volume.id,
+            label: records.volume.label.clone(),
+            blocks: shape.geometry.blocks,
+            slot_bytes: shape.slot_bytes as u32,
+            slots_per_block: shape.stride as u32,
+            epoch: records.volume.epoch,
+            checkpoint: records.volume.checkpoint + 1,
+            serial: 0,
+            clean: job.clean,
+            recoveries: 0,
+            seq: job.seq,
+            next_ino: job.next_ino,
+            files: job.files,
+            reserved_chunks: job.reserved_chunks,
+            index_pages: tree.pages,
+            root: tree.root,
+            pair: [0; 2],
+            written_bytes: [0; Cause::ALL.len()],
+            erases: records.flash.blocks().iter().map(|(_, block)| u64::from(block.entry.erases)).sum(),
+            created_ns: records.volume.created_ns,
+            now_ns: job.now_ns,
+            heads,
+            names: Vec::new(),
+            tables: job.tables.slots.clone(),
+            changes,
+        };
+        records.flash.write_checkpoint(anchor, job.era)?;
+        records.volume.checkpoint += 1;
+        records.volume.clean = job.clean;
+        job.dead().for_each(|slot| records.flash.slots_mut().release_page(slot, None));
+        self.tables = core::mem::take(&mut job.tables);
+        records.index.thaw(tree);
+        // What records and copies after the point it stands for emptied, a recovery may find full again.
+        records.flash.free_up_to(job.seq, job.copies);
+        Ok(())
+    }
+
+    /// The index pages of the emptiest index blocks, to be written anew, where the index takes too many blocks.
+    fn crowded_index_pages<N: Nand>(&mut self, records: &mut Records<N>) -> Result<BTreeSet<(u8, Key)>> {
+        let per_block = records.flash.shape().slc.content_slots();
+        let live = |bytes: u32| bytes / records.flash.shape().slot_bytes as u32;
+        let blocks = records.flash.blocks();
+        let mut meta: Vec<(u32, u32)> = blocks
+            .iter()
+            .filter(|(_, block)| block.entry.used_as == Use::Meta && block.entry.live_bytes > 0)
+            .filter(|(_, block)| !block.open)
+            .map(|(number, block)| (live(block.entry.live_bytes), number))
+            .collect();
+        let total: u32 = meta.iter().map(|&(live, _)| live).sum();
+        let spare = u32::from(records.flash.free_blocks() >= FREE_PLENTY);
+        let fading =
+            records.flash.blocks().iter().filter(|(_, block)| block.fading && block.entry.used_as == Use::Meta);
+        let fading: Vec<u32> = fading.filter(|(_, block)| !block.open).map(|(number, _)| number).collect();
+        let excess = (meta.len() as u32).saturating_sub(total.div_ceil(per_block) + spare);
+        let mut touch = BTreeSet::new();
+        meta.sort_unstable();
+        for &(_, victim) in meta.iter().filter(|&&(live, _)| live <= per_block / 2).take(excess.min(4) as usize) {
+            self.touch_block(records, victim, &mut touch)?;
+        }
+        for block in fading {
+            self.touch_block(records, block, &mut touch)?;
+            records.flash.slots_mut().blocks_mut().forget_fading(block);
+        }
+        Ok(touch)
+    }
+
+    /// Adds the index pages in a block to those to be written anew, and has its table pages rewritten.
+    fn touch_block<N: Nand>(
+        &mut self,
+        records: &mut Records<N>,
+        victim: u32,
+        touch: &mut BTreeSet<(u8, Key)>,
+    ) -> Result<()> {
+        for index in 0..records.flash.shape().slc.content_slots() {
+            let slot = records.flash.shape().slot(victim, index);
+            let Ok(bytes) = records.flash.slots_mut().read_slot(slot, Kind::Index, Cause::Gc) else { continue };
+            for level in 0..records.index.tree().levels() {
+                let Some(key) = Page::parse(bytes.clone(), level).and_then(|page| page.key(0)) else { continue };
+                match records.index.tree().find(records.flash.slots_mut(), level, key) {
+                    Ok(Some(found)) if found.slot == slot => {
+                        touch.insert((level, key));
+                    }
+                    Ok(_) | Err(Error::Corrupt { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let per_page = records.flash.shape().slot_bytes / BLOCK_BYTES;
+        for (page, &slot) in self.tables.slots.iter().enumerate() {
+            if slot != NO_SLOT && records.flash.shape().block_of(slot) == victim {
+                let entries = self.tables.entries.iter_mut().skip(page * per_page).take(per_page);
+                entries.for_each(|entry| *entry = u64::MAX);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn merge_step<N: Nand>(records: &mut Records<N>, job: &mut Job) -> Result<()> {
+    let empty = Delta::default();
+    let frozen = records.index.frozen().unwrap_or(&empty);
+    job.tree = job.merge.step(&mut records.flash, frozen)?;
+    Ok(())
+}
+
+/// The block table the anchor must stand for.
+fn entries_at<N: Nand>(records: &Records<N>, job: &Job) -> Vec<u64> {
+    let mut dead: BTreeMap<u32, u32> = BTreeMap::new();
+    let slot_bytes = records.flash.shape().slot_bytes as u32;
+    for slot in job.dead() {
+        *dead.entry(records.flash.shape().block_of(slot)).or_default() += slot_bytes;
+    }
+    let now = records.flash.blocks().iter();
+    now.zip(&job.entries)
+        .map(|((number, block), &then)| {
+            let now = block.entry;
+            let mut entry = match (now.used_as, then.used_as) {
+                (Use::Meta | Use::Anchor | Use::Bad, _) => now,
+                (_, Use::Meta | Use::Anchor) => BlockEntry { erased: now.erased, ..BlockEntry::default() },
+                _ => BlockEntry { erased: then.erased && now.erased, failing: now.failing, ..then },
+            };
+            entry.erases = now.erases;
+            entry.sealed = now.sealed;
+            entry.live_bytes = entry.live_bytes.saturating_sub(dead.get(&number).copied().unwrap_or(0));
+            entry.encode()
+        })
+        .collect()
+}
+
+/// Writes the table page with the most changes.
+fn write_table_page<N: Nand>(records: &mut Records<N>, job: &mut Job, changed: &[u32], entries: &[u64]) -> Result<()> {
+    let per_page = records.flash.shape().slot_bytes / BLOCK_BYTES;
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for &block in changed {
+        *counts.entry(block as usize / per_page).or_default() += 1;
+    }
+    let Some((&page, _)) = counts.iter().max_by_key(|&(_, count)| count) else { return Ok(()) };
+    let range = page * per_page..((page + 1) * per_page).min(entries.len());
+    let mut bytes = Vec::with_capacity(records.flash.shape().slot_bytes);
+    for entry in entries.get(range.clone()).unwrap_or(&[]) {
+        bytes.extend_from_slice(&entry.to_le_bytes());
+    }
+    bytes.resize(records.flash.shape().slot_bytes, 0);
+    let draft = Draft::page(Kind::Table, page as u64, bytes.len() as u32);
+    let slot = records.flash.append(HeadId::Meta, draft, &bytes, Purpose::of(Cause::Metadata))?;
+    records.flash.slots_mut().retain(Place::Run { slot, count: 1 });
+    if let Some(at) = job.tables.slots.get_mut(page) {
+        if *at != NO_SLOT {
+            job.dead_tables.push(*at);
+        }
+        *at = slot;
+    }
+    for (to, from) in job.tables.entries.iter_mut().zip(entries).skip(range.start).take(range.len()) {
+        *to = *from;
+    }
+    Ok(())
+}

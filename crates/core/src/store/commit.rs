@@ -1,0 +1,341 @@
+//! Commit: what is in the write buffer goes to flash, in groups.
+//!
+//! Everything appended between two end marks is one group: after a cut it counts whole or not at all. Invariant: an
+//! end mark is written only when no earlier operation has anything left in memory.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use super::options::Compression;
+use super::place;
+use super::records::Records;
+use super::write_buffer::{Dirty, Pending};
+use crate::error::Result;
+use crate::flash::Purpose;
+use crate::flash::append::Draft;
+use crate::flash::head::HeadId;
+use crate::flash::slots::By;
+use crate::format::inode::Extent;
+use crate::format::key::{KeyKind, key, kind_of};
+use crate::format::node::{self, Body, DATA_HEAD_BYTES, Node, Order};
+use crate::format::place::{NODE_UNIT, Place};
+use crate::format::tag::ticks;
+use crate::index::delta::Change;
+use crate::policy::place::Write;
+
+/// Chunks kept in memory before they are written out.
+pub(super) const DIRTY_MAX: usize = 64;
+/// Slots of a group before it is closed.
+const GROUP_MAX: u64 = 256;
+
+/// A chunk on its way to a slot of its own.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    ino: u64,
+    chunk: u64,
+    bytes: &'a [u8],
+    time_ns: i64,
+    /// Nothing is mapped there yet.
+    fresh: bool,
+    /// It may end a group: it is an operation of its own, or the last of a commit.
+    may_end: bool,
+}
+
+impl<N: Nand> Records<N> {
+    /// Makes a node; it is found under its key from now on.
+    pub fn push(&mut self, ino: u64, body: Body<'_>) -> Result<()> {
+        self.push_node(ino, body, false).map(|_| ())
+    }
+
+    /// Makes a node under whose key nothing is found yet.
+    pub fn push_new(&mut self, ino: u64, body: Body<'_>) -> Result<()> {
+        self.push_node(ino, body, true).map(|_| ())
+    }
+
+    /// Makes a node; whether it replaced another. `fresh` promises that it does not.
+    pub(super) fn push_node(&mut self, ino: u64, body: Body<'_>, fresh: bool) -> Result<bool> {
+        let node = Node { ino, order: Order::Back(0), body };
+        let (key, bytes, seq) = (node.key(), node.encode(), self.flash.numbers().next());
+        let number = self.buffer.pending_nodes().len() as u32;
+        let change = Change::Put(Place::Pending { number });
+        let replaced = match (key, fresh) {
+            (None, _) => false,
+            (Some(key), true) => self.set_fresh(key, change)?.any,
+            (Some(key), false) => self.set(key, change)?.any,
+        };
+        self.buffer.add_pending(Pending { key, ino, bytes, seq });
+        Ok(replaced)
+    }
+
+    /// Ends a change: writes out what has grown too large to wait.
+    pub(super) fn end_change(&mut self, now_ns: i64) -> Result<()> {
+        self.end_operation(now_ns)?;
+        if !self.inodes.is_strained() {
+            return Ok(());
+        }
+        self.write_inodes()?;
+        self.commit(false)
+    }
+
+    /// Ends an operation: writes out what has grown too large to wait, but for inodes.
+    pub fn end_operation(&mut self, now_ns: i64) -> Result<()> {
+        self.flash.set_now_ns(now_ns);
+        let numbers = self.flash.numbers();
+        if self.buffer.is_empty() && numbers.is_ended() {
+            self.buffer.is_written();
+            return Ok(());
+        }
+        let long = numbers.next() - numbers.ended() >= GROUP_MAX;
+        self.buffer.wait_since(now_ns);
+        let shape = self.flash.shape();
+        let full = self.buffer.pending_bytes() + NODE_UNIT * 4 > shape.slot_bytes;
+        if full || long || self.buffer.dirty_count() > DIRTY_MAX.min(shape.slc.content_slots() as usize) {
+            self.commit(false)?;
+        }
+        Ok(())
+    }
+
+    /// Writes out everything in memory and closes the group. With `sync` it is durable and promised afterwards.
+    pub fn commit(&mut self, sync: bool) -> Result<()> {
+        let write = commit_write(self, sync);
+        while let Some((ino, chunk)) = self.buffer.oldest() {
+            self.store_dirty(&write, ino, chunk, true)?;
+        }
+        self.write_pending(&write)?;
+        if !self.flash.numbers().is_ended() {
+            let empty = vec![0; self.flash.shape().slot_bytes];
+            self.append_nodes(&write, &empty, 1, true)?;
+        }
+        self.buffer.is_written();
+        if sync {
+            self.flash.flush_units()?;
+            self.flash.numbers_mut().promise();
+            self.buffer.is_synced();
+        }
+        self.follow_moved()
+    }
+
+    /// Takes a full chunk: it is written at once, or behind as many others as the policy lets wait.
+    pub fn write_chunk(
+        &mut self,
+        ino: u64,
+        chunk: u64,
+        data: &[u8],
+        now_ns: i64,
+        fresh: bool,
+    ) -> Result<Option<Extent>> {
+        let depth = self.manager.waiting_slots(self.flash.shape().native.pair_slots);
+        if depth > 0 {
+            let fresh = fresh || self.get(key(ino, KeyKind::Data, chunk))?.is_none();
+            // Room is made before: what cannot be stored must not keep these bytes where nobody counts them.
+            while self.buffer.dirty(ino, chunk).is_none()
+                && self.buffer.dirty_count() >= depth as usize
+                && let Some((ino, chunk)) = self.buffer.oldest()
+            {
+                self.store_dirty(&Write::Host, ino, chunk, true)?;
+            }
+            self.buffer.put_dirty(ino, chunk, data.to_vec(), fresh);
+            return Ok(None);
+        }
+        self.buffer.drop_dirty(ino, chunk);
+        let reserved = !fresh && self.is_reserved(ino, chunk)?;
+        let pack = self.options.compression == Compression::Lz4 && !reserved;
+        if pack && self.store_packed(ino, chunk, data, now_ns, fresh)? {
+            return Ok(None);
+        }
+        let piece = Piece { ino, chunk, bytes: data, time_ns: now_ns, fresh, may_end: true };
+        self.store_bare(&Write::Host, piece, data).map(Some)
+    }
+
+    /// Writes every chunk in memory of an inode: its attributes are about to be set apart from its data.
+    pub(super) fn store_inode(&mut self, ino: u64) -> Result<()> {
+        while let Some((ino, chunk)) = self.buffer.oldest_of(ino) {
+            self.store_dirty(&Write::Host, ino, chunk, false)?;
+        }
+        Ok(())
+    }
+
+    fn store_dirty(&mut self, write: &Write, ino: u64, chunk: u64, may_end: bool) -> Result<()> {
+        let Some(dirty) = self.buffer.take_dirty(ino, chunk) else { return Ok(()) };
+        let outcome = self.store_taken(write, ino, chunk, &dirty, may_end);
+        if outcome.is_err() {
+            self.buffer.put_back(ino, chunk, dirty);
+        }
+        outcome
+    }
+
+    fn store_taken(&mut self, write: &Write, ino: u64, chunk: u64, dirty: &Dirty, may_end: bool) -> Result<()> {
+        let (bytes, fresh) = (dirty.bytes.as_slice(), dirty.fresh);
+        let now_ns = self.inode(ino)?.mtime_ns;
+        let slot_bytes = self.flash.shape().slot_bytes;
+        let reserved = !fresh && self.is_reserved(ino, chunk)?;
+        let lz4 = self.options.compression == Compression::Lz4 && !reserved;
+        if lz4 && bytes.len() > slot_bytes / 4 && self.store_packed(ino, chunk, bytes, now_ns, fresh)? {
+            return Ok(());
+        }
+        if bytes.len() + 512 <= slot_bytes && !reserved {
+            let body = Body::Data { chunk, time_ns: now_ns, len: bytes.len() as u32, lz4: false, bytes };
+            return self.push_data(ino, chunk, body, fresh);
+        }
+        let piece = Piece { ino, chunk, bytes, time_ns: now_ns, fresh, may_end };
+        let replaced = if bytes.len() == slot_bytes {
+            self.store_bare(write, piece, bytes)?
+        } else {
+            let mut padded = bytes.to_vec();
+            padded.resize(slot_bytes, 0);
+            self.store_bare(write, piece, &padded)?
+        };
+        self.count_chunks(ino, Extent::of(chunk), replaced)
+    }
+
+    /// Writes a chunk as a compressed node. `false`: it does not get smaller.
+    fn store_packed(&mut self, ino: u64, chunk: u64, data: &[u8], now_ns: i64, fresh: bool) -> Result<bool> {
+        let packed = lz4_flex::compress(data);
+        if packed.len() + DATA_HEAD_BYTES > data.len() * 7 / 8 {
+            return Ok(false);
+        }
+        let body = Body::Data { chunk, time_ns: now_ns, len: data.len() as u32, lz4: true, bytes: &packed };
+        self.push_data(ino, chunk, body, fresh)?;
+        Ok(true)
+    }
+
+    /// Makes a node of a chunk; where that is `fresh`, what stands in the index need not be readable.
+    fn push_data(&mut self, ino: u64, chunk: u64, body: Body<'_>, fresh: bool) -> Result<()> {
+        let data_key = key(ino, KeyKind::Data, chunk);
+        let was = if fresh { None } else { self.get(data_key)? };
+        self.push_node(ino, body, fresh)?;
+        let replaced = match was {
+            None => Extent::default(),
+            Some(Place::Reserved { .. }) => Extent::reserved(1),
+            Some(_) => Extent::of(chunk),
+        };
+        self.count_chunks(ino, Extent::of(chunk), replaced)
+    }
+
+    /// Appends a chunk as a slot of its own, `padded` to a slot's length; what it replaced.
+    fn store_bare(&mut self, write: &Write, piece: Piece<'_>, padded: &[u8]) -> Result<Extent> {
+        let Piece { ino, chunk, bytes, time_ns, fresh, may_end } = piece;
+        let end = may_end && self.buffer.is_empty();
+        let draft = Draft::data(ino, chunk, bytes.len() as u32, ticks(time_ns), end);
+        let head = place::head(self, write);
+        let slot = self.flash.append(head, draft, padded, Purpose::of(Cause::Host))?;
+        if end {
+            self.flash.end_group();
+        }
+        self.buffer.goes_native(head == HeadId::Native);
+        let mut release = self.flash.by_record();
+        release.by = By::Record(self.flash.numbers().next() - 1);
+        let change = Change::Put(Place::Run { slot, count: 1 });
+        let data_key = key(ino, KeyKind::Data, chunk);
+        let replaced = self.index.set(self.flash.slots_mut(), data_key, change, release, fresh)?;
+        if self.flash.has_moved() {
+            self.follow_moved()?;
+        }
+        Ok(replaced.chunks)
+    }
+
+    /// Packs the pending nodes that still count into slots; the last one ends the group.
+    fn write_pending(&mut self, write: &Write) -> Result<()> {
+        let alive = self.alive_pending()?;
+        let slot_bytes = self.flash.shape().slot_bytes;
+        let mut numbers = alive.as_slice();
+        while !numbers.is_empty() {
+            let mut buffer = Vec::with_capacity(slot_bytes);
+            let mut taken = Vec::new();
+            while let Some((&number, rest)) = numbers.split_first()
+                && let Some(pending) = self.buffer.pending_nodes().get(number as usize)
+                && buffer.len() + pending.bytes.len() <= slot_bytes - NODE_UNIT
+            {
+                taken.push((number, (buffer.len() / NODE_UNIT) as u8, (pending.bytes.len() / NODE_UNIT) as u8));
+                buffer.extend_from_slice(&pending.bytes);
+                numbers = rest;
+            }
+            if taken.is_empty() {
+                break;
+            }
+            self.write_nodes(write, buffer, &taken, numbers.is_empty())?;
+        }
+        self.buffer.clear_pending();
+        Ok(())
+    }
+
+    /// The pending nodes that still count, inodes last and up to date.
+    fn alive_pending(&mut self) -> Result<Vec<u32>> {
+        let mut alive = Vec::new();
+        let mut inodes = Vec::new();
+        for number in 0..self.buffer.pending_nodes().len() as u32 {
+            let Some(pending) = self.buffer.pending_nodes().get(number as usize) else { break };
+            match pending.key {
+                None => alive.push(number),
+                Some(key) => {
+                    if self.index.pending_at(key) != Some(number) {
+                        continue;
+                    }
+                    if kind_of(key) == KeyKind::Inode as u8 { inodes.push(number) } else { alive.push(number) }
+                }
+            }
+        }
+        for &number in &inodes {
+            let Some(ino) = self.buffer.pending_nodes().get(number as usize).map(|pending| pending.ino) else { break };
+            let inode = self.inode(ino)?;
+            if let Some(pending) = self.buffer.pending_nodes().get_mut(number as usize) {
+                pending.bytes = Node { ino, order: Order::Back(0), body: Body::Inode(inode) }.encode();
+                pending.seq = u64::MAX;
+            }
+        }
+        alive.extend(inodes);
+        Ok(alive)
+    }
+
+    fn write_nodes(&mut self, write: &Write, mut buffer: Vec<u8>, taken: &[(u32, u8, u8)], end: bool) -> Result<()> {
+        let used = buffer.len();
+        let slot_seq = self.flash.numbers().next();
+        for &(number, at, _) in taken {
+            let Some(pending) = self.buffer.pending_nodes().get(number as usize) else { continue };
+            let back = slot_seq.saturating_sub(pending.seq).min(u64::from(u16::MAX)) as u16;
+            if let Some(bytes) = buffer.get_mut(usize::from(at) * NODE_UNIT..) {
+                node::set_order(bytes, Order::Back(back));
+            }
+        }
+        buffer.resize(self.flash.shape().slot_bytes, 0);
+        let slot = self.append_nodes(write, &buffer, used, end)?;
+        for &(number, at, units) in taken {
+            let Some((key, ino)) = self.buffer.pending_nodes().get(number as usize).map(|p| (p.key, p.ino)) else {
+                continue;
+            };
+            let Some(key) = key else { continue };
+            self.index.settle(self.flash.slots_mut(), key, number, Place::Node { slot, at, units });
+            if kind_of(key) == KeyKind::Inode as u8 {
+                self.inodes.cleaned(ino);
+            }
+        }
+        self.flash.slots_mut().keep(slot, buffer.into());
+        Ok(())
+    }
+
+    fn append_nodes(&mut self, write: &Write, bytes: &[u8], used: usize, end: bool) -> Result<u64> {
+        let head = place::head(self, write);
+        let slot = self.flash.append(head, Draft::nodes(used as u32, end), bytes, Purpose::of(Cause::Metadata))?;
+        self.buffer.goes_native(head == HeadId::Native);
+        if end {
+            self.flash.end_group();
+        }
+        Ok(slot)
+    }
+}
+
+/// What of a commit is said to whoever places it.
+fn commit_write<N: Nand>(records: &Records<N>, sync: bool) -> Write {
+    if !sync {
+        return Write::Host;
+    }
+    let shape = records.flash.shape();
+    let node_slots = records.buffer.pending_bytes().div_ceil(shape.slot_bytes);
+    Write::Synced {
+        slots: (records.buffer.dirty_count() + node_slots) as u32,
+        pair_slots: shape.native.pair_slots,
+        follows_native: records.buffer.went_native(),
+    }
+}

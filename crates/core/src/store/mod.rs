@@ -1,0 +1,146 @@
+//! Records and chunks, made durable and found again.
+//!
+//! [`Records`] reads, buffers and commits; a [`Checkpoint`] brings the index on flash up to date; the [`Collector`] empties
+//! a block. [`Store`] owns them all. Making room needs each of them, and each may need room: that circle is closed inside
+//! this folder, and its one entrance is [`Store::begin`], before every change (`room.rs`).
+//!
+//! Invariant: what is in a file below does not know the files above it; only `room.rs` and `work.rs` know them all.
+
+mod anchor_blocks;
+mod budget;
+pub mod checkpoint;
+pub mod chunks;
+mod collector;
+mod commit;
+pub mod inodes;
+pub mod names;
+pub mod options;
+mod place;
+pub mod records;
+pub mod report;
+mod room;
+pub mod space;
+#[cfg(test)]
+mod tests;
+mod view;
+mod work;
+pub mod write_buffer;
+
+use nand::Nand;
+
+use self::checkpoint::{Checkpointer, Tables};
+use self::collector::Collector;
+use self::options::MountOptions;
+use self::records::{Records, Volume};
+use self::report::Ended;
+use crate::error::{Error, Result};
+use crate::flash::{Flash, Phase};
+use crate::index::Index;
+
+/// What is stored on a chip.
+pub struct Store<N: Nand> {
+    records: Records<N>,
+    checkpointer: Checkpointer,
+    collector: Collector,
+    /// Blocks for the index that were free when room was made last, if no checkpoint has come since.
+    index_reserve: u32,
+    /// Why this mount was made read-only, though it was to be for writing.
+    ended: Option<Ended>,
+}
+
+impl<N: Nand> Store<N> {
+    /// A store of these parts.
+    pub fn new(flash: Flash<N>, index: Index, volume: Volume, tables: Tables, options: MountOptions) -> Self {
+        Self {
+            records: Records::new(flash, index, volume, options),
+            checkpointer: Checkpointer::new(tables),
+            collector: Collector::default(),
+            index_reserve: 0,
+            ended: None,
+        }
+    }
+
+    /// Its records, to read and to change them.
+    pub fn records_mut(&mut self) -> &mut Records<N> {
+        &mut self.records
+    }
+
+    /// Its records, to look at.
+    pub fn records(&self) -> &Records<N> {
+        &self.records
+    }
+
+    /// The block table on flash and the checkpoint under way.
+    pub fn checkpointer(&self) -> &Checkpointer {
+        &self.checkpointer
+    }
+
+    /// The block table on flash is this one.
+    pub fn set_tables(&mut self, tables: Tables) {
+        self.checkpointer = Checkpointer::new(tables);
+    }
+
+    /// Gives the chip back as it is, as a power cut would: nothing is written.
+    pub fn into_chip(self) -> N {
+        self.records.flash.into_nand()
+    }
+
+    /// Before a change: refuses on a read-only mount, and makes room on the chip. One that gives space back may use
+    /// blocks that are kept free.
+    pub fn begin(&mut self, gives_back: bool) -> Result<()> {
+        self.writable()?;
+        // An operation that ended with an error may have left slots behind that the index does not follow yet.
+        let followed = self.records.flash.own_anchor().and_then(|()| self.records.follow_moved());
+        match followed.and_then(|()| self.make_room(gives_back)) {
+            Err(Error::NoSpace) if gives_back => {
+                // Not even for that there is room: so many blocks went bad that this is the end.
+                self.records.flash.fail(&Error::NoSpace);
+                Err(Error::ReadOnly)
+            }
+            ready => self.noted(ready),
+        }
+    }
+
+    /// Ends a change: buffers that are full go out.
+    pub fn end(&mut self, now_ns: i64) -> Result<()> {
+        let outcome = self.records.end_change(now_ns);
+        self.noted(outcome)
+    }
+
+    /// Makes everything issued before durable.
+    pub fn sync(&mut self, now_ns: i64) -> Result<()> {
+        if self.records.flash.phase() == Phase::ReadOnly {
+            return Ok(());
+        }
+        if self.records.is_durable() {
+            return self.writable();
+        }
+        self.begin(true)?;
+        self.records.buffer.wait_since(now_ns);
+        let outcome = self.records.commit(true);
+        self.noted(outcome)
+    }
+
+    /// Remembers that the chip failed.
+    fn noted<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        if let Err(error @ Error::Nand(_)) = &outcome {
+            self.records.flash.fail(error);
+        }
+        outcome
+    }
+
+    /// Whether anything may be written; the failure that ended it, otherwise.
+    pub fn writable(&self) -> Result<()> {
+        match self.records.flash.broken() {
+            _ if self.records.flash.phase() == Phase::ReadOnly => Err(Error::ReadOnly),
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing is written in this mount, because of this.
+    pub fn only_read(&mut self, ended: Ended) {
+        self.records.flash.enter(Phase::ReadOnly);
+        self.ended = Some(ended);
+    }
+}

@@ -1,0 +1,314 @@
+//! Records, found by their keys: in memory, in the write buffer, or on flash.
+//!
+//! Invariant: what the index points to can be read, or is told as corrupt; nothing here takes a block that room was not
+//! made for.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use super::inodes::{Cached, Inodes};
+use super::options::MountOptions;
+use super::write_buffer::WriteBuffer;
+use crate::error::{Error, Result};
+use crate::flash::slots::Slots;
+use crate::flash::{Flash, Moved};
+use crate::format::inode::{Extent, Ino, Inode};
+use crate::format::key::{Key, KeyKind, key, whole_inode};
+use crate::format::node::{self, Body};
+use crate::format::page::Entry;
+use crate::format::place::{Place, Slot};
+use crate::format::tag::{CHUNKS_MAX, Kind};
+use crate::index::delta::Change;
+use crate::index::{Index, Replaced};
+use crate::manage::Manager;
+
+/// What is fixed for the life of a volume, or changes only at checkpoints, and its counts.
+#[derive(Clone, Debug)]
+pub struct Volume {
+    pub id: [u8; 16],
+    pub label: String,
+    pub created_ns: i64,
+    pub epoch: u32,
+    pub checkpoint: u64,
+    pub next_ino: u64,
+    pub files: u64,
+    /// Seeds the name hash.
+    pub hash_seed: u64,
+    /// Nothing was written since the last checkpoint of the mount before.
+    pub clean: bool,
+}
+
+/// The records of a volume.
+pub struct Records<N: Nand> {
+    pub(super) flash: Flash<N>,
+    pub(super) index: Index,
+    pub(super) buffer: WriteBuffer,
+    pub(super) inodes: Inodes,
+    pub(super) volume: Volume,
+    pub(super) options: MountOptions,
+    pub(super) manager: Manager,
+    /// Pages of the index and of the block table that stand elsewhere now, from and to: the checkpoint under way has not
+    /// followed yet.
+    pub(super) moved_pages: Vec<(Slot, Slot)>,
+}
+
+impl<N: Nand> Records<N> {
+    pub(super) fn new(flash: Flash<N>, index: Index, volume: Volume, options: MountOptions) -> Self {
+        Self {
+            flash,
+            index,
+            buffer: WriteBuffer::default(),
+            inodes: Inodes::new(options.cache_bytes / 4 / 256),
+            volume,
+            manager: Manager::new(options.policy),
+            options,
+            moved_pages: Vec::new(),
+        }
+    }
+
+    /// The flash manager.
+    pub fn flash(&self) -> &Flash<N> {
+        &self.flash
+    }
+
+    /// The flash manager, for whoever recovers or mends what is on the chip.
+    pub fn flash_mut(&mut self) -> &mut Flash<N> {
+        &mut self.flash
+    }
+
+    /// The index.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The index and the slots it points to, for whoever applies a log to it.
+    pub fn index_mut(&mut self) -> (&mut Index, &mut Slots<N>) {
+        (&mut self.index, self.flash.slots_mut())
+    }
+
+    /// The volume's identity and counts.
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// The same, to change it.
+    pub fn volume_mut(&mut self) -> &mut Volume {
+        &mut self.volume
+    }
+
+    /// How the volume is mounted.
+    pub fn options(&self) -> &MountOptions {
+        &self.options
+    }
+
+    /// The time of a checkpoint's anchor.
+    pub fn set_now_ns(&mut self, now_ns: i64) {
+        self.options.now_ns = now_ns;
+    }
+
+    /// The inodes in memory.
+    pub fn inodes(&mut self) -> &mut Inodes {
+        &mut self.inodes
+    }
+
+    /// The write buffer.
+    pub fn buffer(&mut self) -> &mut WriteBuffer {
+        &mut self.buffer
+    }
+
+    /// Bytes of a chunk.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.flash.shape().slot_bytes as u64
+    }
+
+    /// The largest size of a file, bytes.
+    pub fn size_max(&self) -> u64 {
+        CHUNKS_MAX.saturating_mul(self.chunk_bytes()).min(i64::MAX as u64)
+    }
+
+    /// Where a key's content stands.
+    pub fn get(&mut self, key: Key) -> Result<Option<Place>> {
+        self.index.get(self.flash.slots_mut(), key)
+    }
+
+    /// The first entry of the index that reaches into `from..to`, cut to that range.
+    pub fn next(&mut self, from: Key, to: Key) -> Result<Option<Entry>> {
+        self.index.next(self.flash.slots_mut(), from, to)
+    }
+
+    /// Changes what keys map to, because of the record to come.
+    pub fn set(&mut self, key: Key, change: Change) -> Result<Replaced> {
+        let release = self.flash.by_record();
+        self.index.set(self.flash.slots_mut(), key, change, release, false)
+    }
+
+    /// The same where nothing is mapped yet.
+    pub(super) fn set_fresh(&mut self, key: Key, change: Change) -> Result<Replaced> {
+        let release = self.flash.by_record();
+        self.index.set(self.flash.slots_mut(), key, change, release, true)
+    }
+
+    /// Takes a key out of the index, because of the record to come.
+    pub fn remove(&mut self, key: Key) -> Result<()> {
+        self.set(key, Change::Cut(1)).map(|_| ())
+    }
+
+    /// Makes `key` point to a copy, if it still points to the original.
+    pub(super) fn relocate(&mut self, key: Key, from: Place, to: Place) -> Result<()> {
+        let release = self.flash.by_copy();
+        self.index.relocate(self.flash.slots_mut(), key, (from, to), release).map(|_| ())
+    }
+
+    /// Whether a key's content stands in `place`.
+    pub(super) fn points_to(&mut self, key: Key, place: Place) -> Result<bool> {
+        self.index.points_to(self.flash.slots_mut(), key, place)
+    }
+
+    /// An inode, from memory or flash.
+    pub fn inode(&mut self, ino: Ino) -> Result<Inode> {
+        if let Some(cached) = self.inodes.get(ino) {
+            return Ok(cached.inode);
+        }
+        let place = self.get(key(ino, KeyKind::Inode, 0))?.ok_or(Error::NotFound)?;
+        let inode = self.with_node(place, |found, node| match node.body {
+            Body::Inode(inode) if found == ino => Some(inode),
+            _ => None,
+        })?;
+        self.inodes.insert(ino, inode);
+        Ok(inode)
+    }
+
+    /// Looks at the node at `place`: `look` gets its inode number and the node.
+    pub fn with_node<T>(&mut self, place: Place, look: impl FnOnce(u64, &node::Node<'_>) -> Option<T>) -> Result<T> {
+        let slots = self.flash.slots_mut();
+        let (bytes, slot): (Arc<[u8]>, Slot) = match place {
+            Place::Pending { number } => {
+                let bytes = self.buffer.pending(number).unwrap_or(&[]);
+                let found = node::node_at(bytes, 0).and_then(|node| look(node.ino, &node));
+                return found.ok_or(Error::Corrupt { what: "pending node", slot: 0 });
+            }
+            Place::Node { slot, .. } => (slots.read_slot(slot, Kind::Nodes, Cause::Metadata)?, slot),
+            Place::Run { slot, .. } => return slots.corrupt("node", slot),
+            Place::Mark | Place::Reserved { .. } => return slots.corrupt("node", 0),
+        };
+        let Place::Node { at, .. } = place else { return slots.corrupt("node", slot) };
+        match node::node_at(&bytes, at).and_then(|node| look(node.ino, &node)) {
+            Some(found) => Ok(found),
+            None => slots.corrupt("node", slot),
+        }
+    }
+
+    /// Changes an inode in memory only: replay derives the change from what is logged anyway.
+    pub fn derive_inode(&mut self, ino: Ino, inode: Inode) {
+        self.inodes.update(ino, inode);
+    }
+
+    /// Changes an inode and logs it. What it has is counted elsewhere: that stays.
+    pub fn put_inode(&mut self, ino: Ino, mut inode: Inode) -> Result<()> {
+        self.store_inode(ino)?;
+        if let Some(Cached { inode: held, .. }) = self.inodes.get(ino) {
+            (inode.chunks, inode.entries) = (held.chunks, held.entries);
+        }
+        self.inodes.update(ino, inode);
+        let pending = self.index.pending_at(key(ino, KeyKind::Inode, 0)).is_some();
+        if pending { Ok(()) } else { self.push(ino, Body::Inode(inode)) }
+    }
+
+    /// Makes a new inode, which is logged with its first names and contents.
+    pub fn new_inode(&mut self, inode: Inode) -> Result<Ino> {
+        let ino = self.volume.next_ino;
+        self.volume.next_ino += 1;
+        self.volume.files += 1;
+        self.inodes.update(ino, inode);
+        self.push_new(ino, Body::Inode(inode))?;
+        Ok(ino)
+    }
+
+    /// Logs every inode that is newer in memory than on flash.
+    pub(super) fn write_inodes(&mut self) -> Result<()> {
+        let mut from = 0;
+        while let Some((ino, inode)) = self.inodes.next_dirty(from) {
+            from = ino + 1;
+            self.put_inode(ino, inode)?;
+        }
+        Ok(())
+    }
+
+    /// Counts chunks that an inode got, and those it has no more, in memory.
+    pub(super) fn count_chunks(&mut self, ino: Ino, added: Extent, removed: Extent) -> Result<()> {
+        let mut inode = self.inode(ino)?;
+        inode.chunks = inode.chunks.with(added).without(removed);
+        self.derive_inode(ino, inode);
+        Ok(())
+    }
+
+    /// Removes an inode with everything it has. Where any of it cannot be read, all of it stays.
+    pub fn forget(&mut self, ino: Ino) -> Result<()> {
+        let (from, to) = whole_inode(ino);
+        self.set(from, Change::Cut(to - from))?;
+        self.buffer.drop_range(ino, 0, u64::MAX);
+        self.inodes.remove(ino);
+        self.volume.files = self.volume.files.saturating_sub(1);
+        self.push(ino, Body::Forget)
+    }
+
+    /// Pages of the index and of the block table that stand elsewhere now, since they were asked for last.
+    pub(super) fn take_moved_pages(&mut self) -> Vec<(Slot, Slot)> {
+        core::mem::take(&mut self.moved_pages)
+    }
+
+    /// The same, to look at.
+    pub fn moved_pages(&self) -> &[(Slot, Slot)] {
+        &self.moved_pages
+    }
+
+    /// Chunks of an inode that are in memory only.
+    pub fn fresh_chunks(&self, ino: Ino) -> u64 {
+        self.buffer.fresh_chunks(ino)
+    }
+
+    /// Whether everything issued before is durable.
+    pub(super) fn is_durable(&self) -> bool {
+        let numbers = self.flash.numbers();
+        self.buffer.is_empty() && numbers.is_ended() && numbers.is_promised()
+    }
+
+    /// Lets the index follow slots that moved because their block failed under a unit of several slots. One that it cannot
+    /// follow, as a page of the index is unreadable, does not keep it from the others.
+    pub(super) fn follow_moved(&mut self) -> Result<()> {
+        let mut outcome = Ok(());
+        for moved in self.flash.take_moved() {
+            outcome = outcome.and(self.follow(&moved));
+        }
+        outcome
+    }
+
+    fn follow(&mut self, moved: &Moved) -> Result<()> {
+        match moved.tag.kind {
+            Kind::Data => {
+                let place = |slot| Place::Run { slot, count: 1 };
+                let key = key(moved.tag.ino, KeyKind::Data, moved.tag.chunk);
+                self.relocate(key, place(moved.from), place(moved.to))?;
+            }
+            Kind::Nodes => {
+                let bytes = self.flash.slots_mut().read_uncached(moved.to, Kind::Nodes, Cause::Metadata)?;
+                for (at, units, found) in node::nodes(&bytes, moved.tag.len as usize) {
+                    let Some(key) = found.key() else { continue };
+                    let place = |slot| Place::Node { slot, at, units };
+                    self.relocate(key, place(moved.from), place(moved.to))?;
+                }
+            }
+            _ => {
+                let held = self.flash.held_era();
+                let slots = self.flash.slots_mut();
+                slots.release_page(moved.from, held);
+                slots.retain(Place::Run { slot: moved.to, count: 1 });
+                self.moved_pages.push((moved.from, moved.to));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! Space: how much can be stored, and how much is.
+//!
+//! Invariant (reserve): a caller's data never takes the blocks that collection needs to make room again.
+
+use nand::Nand;
+
+use super::budget;
+use super::records::Records;
+use crate::error::{Error, Result};
+use crate::policy::Region;
+
+/// Blocks that hold anchors, and blocks that log heads stand in.
+const ANCHORS: u64 = 2;
+const HEADS: u64 = 2;
+/// What a chunk's place in the index may take, twice over, since a checkpoint writes the new index beside the old.
+const INDEX_BYTES: u64 = 96;
+
+/// Bytes that can be stored: all blocks but the bad ones, the anchors', the index's (three times: a checkpoint writes the
+/// new one beside the old, and so may a recovery after it), the heads' and the reserve, less what stays unused in full
+/// ones.
+pub fn capacity_bytes<N: Nand>(records: &Records<N>) -> u64 {
+    let shape = records.flash.shape();
+    let bad = u64::from(records.flash.blocks().bad());
+    let index_blocks = (records.index.tree().pages * 3).div_ceil(u64::from(shape.slc.content_slots())) + 1;
+    let fixed = bad + ANCHORS + index_blocks.max(2) + HEADS + u64::from(budget::reserve_blocks(records));
+    let blocks = u64::from(records.flash.blocks().len()).saturating_sub(fixed);
+    let per_block = match records.manager.policy().relocated() {
+        Region::Native => shape.native.content_slots(),
+        Region::Slc => shape.slc.content_slots(),
+    };
+    let slots = blocks * u64::from(per_block);
+    let unused = blocks.max(slots / 80).max(budget::failing_slots(records, blocks, per_block));
+    slots.saturating_sub(unused) * shape.slot_bytes as u64
+}
+
+/// Bytes that are taken, on flash, in the write buffer, and by reservation.
+pub fn used_bytes<N: Nand>(records: &Records<N>) -> u64 {
+    records.flash.blocks().live_bytes() + records.buffer.bytes() + reserved_bytes(records)
+}
+
+/// Whether more is stored than SLC cells have space for, some of it natively: another policy did that.
+pub(super) fn is_overfull<N: Nand>(records: &Records<N>) -> bool {
+    let holds_native =
+        || records.flash.blocks().iter().any(|(_, block)| block.entry.native && block.entry.live_bytes > 0);
+    records.manager.policy().relocated() == Region::Slc
+        && used_bytes(records) > capacity_bytes(records)
+        && holds_native()
+}
+
+/// Whether `bytes` more can be stored.
+pub fn need_bytes<N: Nand>(records: &Records<N>, bytes: u64) -> Result<()> {
+    if used_bytes(records) + bytes > capacity_bytes(records) { Err(Error::NoSpace) } else { Ok(()) }
+}
+
+/// What reserving a chunk takes: its bytes, and what its place in the index may take.
+pub fn reserved_bytes_each<N: Nand>(records: &Records<N>) -> u64 {
+    records.chunk_bytes() + INDEX_BYTES
+}
+
+/// Bytes that are reserved.
+fn reserved_bytes<N: Nand>(records: &Records<N>) -> u64 {
+    records.index.reserved_chunks().saturating_mul(reserved_bytes_each(records))
+}

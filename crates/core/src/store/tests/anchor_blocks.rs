@@ -1,0 +1,66 @@
+//! Blocks for anchors, where blocks fail.
+
+use alloc::vec::Vec;
+
+use emulator::Profile;
+
+use super::{file, flash, formatted, formatted_as, mounted};
+use crate::Policy;
+use crate::format::anchor::ANCHOR_BLOCKS;
+
+/// The block kept for the next that fails counted as free as soon as the last pages had emptied it. A recovery, which
+/// cannot rely on those, had none; anchors went on in the only block left, and the next cut used up its pages.
+#[test]
+fn the_block_kept_for_anchors_is_free_for_a_recovery() {
+    let mut fs = mounted(formatted(), Policy::BASELINE);
+    let ino = file(&mut fs, b"file");
+    let chunks = fs.statfs().unwrap().free_bytes * 8 / 10 / 4096;
+    let mut lacked = 0;
+    for chunk in 0..2 * chunks {
+        fs.write(ino, (chunk * chunk + chunk / 3) % chunks * 4096, &[2; 4096], 1).and_then(|_| fs.sync(1)).unwrap();
+        if chunk > chunks && chunk.is_multiple_of(chunks / 4) {
+            fs.store_mut().checkpoint_now().unwrap();
+            let flash = fs.store_mut().records_mut().flash_mut();
+            let free: Vec<u32> = (0..ANCHOR_BLOCKS).filter(|&block| flash.free().holds(block)).collect();
+            free.into_iter().for_each(|block| flash.slots_mut().retire(block).unwrap());
+            lacked += u32::from(fs.store().lacks_spare_anchor_block());
+        }
+        fs.store_mut().make_room(true).unwrap();
+        assert!(!fs.store().lacks_spare_anchor_block(), "write {chunk}");
+    }
+    assert!(lacked > 2, "there was one whenever one was asked for");
+}
+
+/// An anchor follows what was gathered before it. Where that failed to be programmed and went elsewhere, the index
+/// went on pointing to the failed page until the next commit: what was written could not be read.
+#[test]
+fn what_fails_to_be_programmed_before_an_anchor_of_a_new_pair_is_read_from_its_new_place() {
+    let mut profile = Profile::builtin("tlc-3d").unwrap();
+    (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 24);
+    let mut fs = mounted(formatted_as(&profile), Policy::BASELINE);
+    let ino = file(&mut fs, b"file");
+    fs.sync(1).unwrap();
+    fs.write(ino, 0, &[7; 4096], 1).unwrap();
+    fs.store_mut().records_mut().flash_mut().lose_anchor_block().unwrap();
+    fs.chip_mut().fail_program_at(0);
+    fs.store_mut().keep_anchor_blocks().unwrap();
+    assert_eq!(flash(&fs).blocks().failing_count(), 1, "that of the chunk");
+    let mut found = [0; 4096];
+    fs.read(ino, 0, &mut found).unwrap();
+    assert_eq!(found, [7; 4096]);
+}
+
+/// It once took one more unit of the only block left, of the few that a recovery may need there.
+#[test]
+fn a_pair_that_is_whole_again_goes_on_in_its_new_block() {
+    let mut fs = mounted(formatted(), Policy::BASELINE);
+    fs.sync(1).unwrap();
+    let flash = fs.store_mut().records_mut().flash_mut();
+    flash.own_anchor().unwrap();
+    let left = flash.lose_anchor_block().unwrap();
+    fs.store_mut().keep_anchor_blocks().unwrap();
+    let anchors = super::flash(&fs).anchors();
+    let (newest, end) = anchors.newest();
+    assert_eq!(end, 1);
+    assert!(newest != left && anchors.pair().contains(&left));
+}

@@ -1,0 +1,38 @@
+//! What only a look inside a store shows.
+
+mod anchor_blocks;
+mod budget;
+mod collector;
+
+use emulator::{Chip, Profile};
+
+use crate::flash::Flash;
+use crate::{FormatOptions, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, kind};
+
+fn mounted(chip: Chip, policy: Policy) -> Fs<Chip> {
+    let options = MountOptions { policy, ..MountOptions::default() };
+    Fs::mount(chip, options).map_err(|(_, error)| error).unwrap()
+}
+
+fn formatted() -> Chip {
+    let mut profile = Profile::builtin("flexfs-mlc").unwrap();
+    (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 16);
+    formatted_as(&profile)
+}
+
+fn formatted_as(profile: &Profile) -> Chip {
+    let mut chip = Chip::new(profile, 1).unwrap();
+    let (volume_id, label) = ([7; 16], "test".into());
+    let options = FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, now_ns: 1 };
+    Fs::format(&mut chip, &options).unwrap();
+    chip
+}
+
+fn file(fs: &mut Fs<Chip>, name: &[u8]) -> Ino {
+    let file = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+    fs.create(ROOT_INO, name, file, 1).unwrap().ino
+}
+
+fn flash(fs: &Fs<Chip>) -> &Flash<Chip> {
+    fs.store().records().flash()
+}

@@ -1,0 +1,129 @@
+//! The state of a store as its managers see it.
+
+use nand::{CellMode, Nand};
+
+use super::checkpoint::Checkpointer;
+use super::collector::Collector;
+use super::records::Records;
+use super::{Store, budget, space};
+use crate::flash::blocks::Block;
+use crate::format::anchor::NAMES_MAX;
+use crate::format::table::Use;
+use crate::manage::job::{Progress, View};
+use crate::policy::supply::Supply;
+use crate::policy::{BlockView, Holds, Region, victim};
+
+/// A look at a store.
+pub(super) struct Look<'a, N: Nand> {
+    records: &'a Records<N>,
+    checkpointer: &'a Checkpointer,
+    collector: &'a Collector,
+    gives_back: bool,
+}
+
+impl<N: Nand> Store<N> {
+    /// What is said to the managers, where the next call gives space back or takes some.
+    pub(super) fn look(&self, gives_back: bool) -> Look<'_, N> {
+        let Self { records, checkpointer, collector, .. } = self;
+        Look { records, checkpointer, collector, gives_back }
+    }
+}
+
+/// Whether a checkpoint is due: after so many blocks, changes of the index, or names given to blocks.
+pub(super) fn needs_checkpoint<N: Nand>(records: &Records<N>) -> bool {
+    let flash = &records.flash;
+    let changes_max = (records.options.cache_bytes / 8 / 96).max(256);
+    flash.numbers().opened() >= victim::checkpoint_interval_blocks(flash.blocks().len())
+        || records.index.fresh_changes() >= changes_max
+        || flash.anchors().name_count() >= NAMES_MAX / 2
+}
+
+fn block_view(number: u32, block: &Block, durable_era: u64) -> BlockView {
+    BlockView {
+        number,
+        holds: match block.entry.used_as {
+            Use::Free => Holds::Nothing,
+            Use::Log => Holds::Log,
+            Use::Meta => Holds::Index,
+            Use::Anchor => Holds::Anchors,
+            Use::Bad => Holds::Bad,
+        },
+        live_bytes: block.entry.live_bytes,
+        erases: block.entry.erases,
+        open: block.open,
+        stuck: block.stuck,
+        failing: block.entry.failing,
+        fading: block.fading,
+        recent: block.era >= durable_era,
+    }
+}
+
+impl<N: Nand> View for Look<'_, N> {
+    fn commit_due_ns(&self) -> Option<i64> {
+        Some(self.records.buffer.since_ns()?.saturating_add(self.records.options.commit_ns))
+    }
+
+    fn checkpoint(&self) -> Progress {
+        match self.checkpointer.is_under_way() {
+            true => Progress::UnderWay,
+            false if needs_checkpoint(self.records) => Progress::Due,
+            false => Progress::Idle,
+        }
+    }
+
+    fn victim(&self) -> Option<u32> {
+        self.collector.victim()
+    }
+
+    fn is_own(&self) -> bool {
+        self.records.flash.anchors().is_own()
+    }
+
+    fn supply(&self) -> Supply {
+        let free = self.records.flash.free();
+        Supply {
+            free: free.now(),
+            free_soon: free.soon(),
+            free_sealed: free.sealed(),
+            free_for_certain: free.certain(),
+            budget: budget::of(self.records, self.gives_back),
+        }
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {
+        let durable_era = self.records.flash.numbers().durable_era();
+        self.records.flash.blocks().iter().map(move |(number, block)| block_view(number, block, durable_era))
+    }
+
+    fn has_weak_blocks(&self) -> bool {
+        let blocks = self.records.flash.blocks();
+        blocks.fading_count() > 0 || blocks.failing_count() > 0
+    }
+
+    fn has_retirable(&self) -> bool {
+        !self.records.flash.free().retirable().is_empty()
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.records.flash.free().has_waiting()
+    }
+
+    fn target_bytes(&self) -> u32 {
+        let shape = self.records.flash.shape();
+        let native = self.records.manager.policy().relocated() == Region::Native || space::is_overfull(self.records);
+        let target = if native { &shape.native } else { &shape.slc };
+        target.content_slots() * shape.slot_bytes as u32
+    }
+
+    fn live_bytes(&self) -> u64 {
+        self.records.flash.blocks().live_bytes()
+    }
+
+    fn worn_erases(&self) -> u32 {
+        self.records.flash.free().worn_erases()
+    }
+
+    fn endurance(&self) -> u32 {
+        self.records.flash.slots().nand().endurance(CellMode::Native)
+    }
+}

@@ -1,0 +1,158 @@
+//! The one executor of jobs, for idle time and for room; and whole checkpoints, for whoever cannot wait.
+
+use nand::{Cause, Nand, NandError};
+
+use super::Store;
+use super::collector::{self, Why};
+use crate::error::Result;
+use crate::flash::head::HeadId;
+use crate::format::place::Slot;
+use crate::format::table::Use;
+use crate::manage::job::{Job, Refresh};
+
+/// Between two steps of background work, ns.
+const STEP_NS: i64 = 1_000_000;
+
+impl<N: Nand> Store<N> {
+    /// Does at most one page's worth of internal work; returns when to call again, or `None` when idle.
+    pub fn background(&mut self, now_ns: i64) -> Result<Option<i64>> {
+        if self.writable().is_err() {
+            return Ok(None);
+        }
+        self.records.flash.set_now_ns(now_ns);
+        let job = self.records.manager.next_job(&self.look(true), now_ns);
+        if let Job::Idle { until_ns } = job {
+            return Ok(until_ns);
+        }
+        self.records.manager.heard(job, now_ns);
+        let outcome = self.run(job);
+        self.noted(outcome)?;
+        Ok(Some(now_ns.saturating_add(STEP_NS)))
+    }
+
+    /// Does a job, or the next step of one under way.
+    pub(super) fn run(&mut self, job: Job) -> Result<()> {
+        match job {
+            Job::Commit => {
+                self.records.flash.own_anchor()?;
+                self.make_room(true)?;
+                self.records.commit(true)
+            }
+            Job::Checkpoint if self.checkpointer.is_under_way() => self.checkpoint_step(),
+            Job::Checkpoint => self.begin_checkpoint(false),
+            Job::Copy { victim } if self.collector.victim() == Some(victim) => self.collector.step(&mut self.records),
+            Job::Copy { victim } => self.begin_emptying(victim, Why::Room),
+            Job::Level { victim } => self.begin_emptying(victim, Why::Levelling),
+            Job::Seal => {
+                self.records.flash.flush_units()?;
+                self.records.follow_moved()?;
+                self.records.flash.settle();
+                Ok(())
+            }
+            Job::Refresh(refresh) => self.refresh(refresh),
+            Job::Retire => self.records.flash.retire_emptied(),
+            Job::Idle { .. } => Ok(()),
+        }
+    }
+
+    fn begin_emptying(&mut self, victim: u32, why: Why) -> Result<()> {
+        self.collector.start(&self.records, victim, why);
+        Ok(())
+    }
+
+    fn refresh(&mut self, refresh: Refresh) -> Result<()> {
+        match refresh {
+            Refresh::Look { block, pass } => self.look_at(block, pass),
+            Refresh::EndPass => Ok(()),
+            Refresh::LeaveHeads => self.leave_fading_heads(),
+            Refresh::Rewrite { block } => self.rewrite(block),
+        }
+    }
+
+    /// Reads a page of a block.
+    fn look_at(&mut self, number: u32, pass: u32) -> Result<()> {
+        let slots = self.records.flash.slots_mut();
+        let block = slots.blocks().get(number);
+        let units = slots.shape().mode(block.mode()).content_units.max(1);
+        let unit = if block.entry.sealed { pass % units } else { 0 };
+        let Some(&page) = slots.nand().layout(block.mode()).unit_pages(unit).first() else { return Ok(()) };
+        match slots.nand_mut().read(number, page, 0, &mut [], &mut [], Cause::WearLevel) {
+            Ok(info) => slots.note_errors(number, info),
+            // Whoever needs it will be told.
+            Err(NandError::Uncorrectable { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// What fades is not written to any more.
+    fn leave_fading_heads(&mut self) -> Result<()> {
+        for id in HeadId::ALL {
+            let flash = &mut self.records.flash;
+            let fades = flash.slots().head(id).block().is_some_and(|block| flash.blocks().get(block).fading);
+            if fades {
+                flash.flush_units()?;
+                self.records.follow_moved()?;
+                self.records.flash.leave_block(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to write anew what stands in a block: by emptying it, by a checkpoint, or by an anchor.
+    fn rewrite(&mut self, number: u32) -> Result<()> {
+        match self.records.flash.blocks().get(number).entry.used_as {
+            Use::Log => {
+                self.records.flash.own_anchor()?;
+                self.begin_emptying(number, Why::Renewal)
+            }
+            Use::Anchor => {
+                self.records.flash.slots_mut().blocks_mut().forget_fading(number);
+                self.records.flash.leave_anchor_block(number)?;
+                self.records.follow_moved()
+            }
+            _ => {
+                self.records.flash.own_anchor()?;
+                self.begin_checkpoint(false)
+            }
+        }
+    }
+
+    /// Brings everything in memory into the log and fixes the point of the log a checkpoint stands for.
+    fn begin_checkpoint(&mut self, clean: bool) -> Result<()> {
+        self.checkpointer.begin(&mut self.records, clean)
+    }
+
+    /// Writes at most one page of the checkpoint.
+    fn checkpoint_step(&mut self) -> Result<()> {
+        if self.checkpointer.step(&mut self.records)? {
+            self.index_reserve = 0;
+        }
+        Ok(())
+    }
+
+    /// Finishes the checkpoint that is under way.
+    pub fn finish_checkpoint(&mut self) -> Result<()> {
+        while self.checkpointer.is_under_way() {
+            self.checkpoint_step()?;
+        }
+        Ok(())
+    }
+
+    /// Writes a whole checkpoint, finishing one that is under way first.
+    pub fn checkpoint_now(&mut self) -> Result<()> {
+        self.finish_checkpoint()?;
+        self.checkpoint_as(false)
+    }
+
+    /// Writes a whole checkpoint, clean or not.
+    pub fn checkpoint_as(&mut self, clean: bool) -> Result<()> {
+        self.begin_checkpoint(clean)?;
+        self.finish_checkpoint()
+    }
+
+    /// Moves what is live in one slot, at once: recovery does so with pages that may be unstable.
+    pub fn move_one(&mut self, slot: Slot) -> Result<()> {
+        collector::move_one(&mut self.records, slot)
+    }
+}

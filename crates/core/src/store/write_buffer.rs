@@ -1,0 +1,183 @@
+//! The write buffer: nodes and chunks that are not on flash yet.
+//!
+//! Invariant: a chunk is in memory at most once, and chunks leave it in the order in which they came.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::format::key::Key;
+
+/// A node that waits to be packed.
+pub(super) struct Pending {
+    pub(super) key: Option<Key>,
+    pub(super) ino: u64,
+    pub(super) bytes: Vec<u8>,
+    /// The sequence number to come when it was made.
+    pub(super) seq: u64,
+}
+
+/// A chunk in memory.
+pub(super) struct Dirty {
+    pub(super) bytes: Vec<u8>,
+    /// Nothing is mapped there yet.
+    pub(super) fresh: bool,
+    turn: u64,
+}
+
+/// The write buffers.
+#[derive(Default)]
+pub struct WriteBuffer {
+    pending: Vec<Pending>,
+    pending_bytes: usize,
+    dirty: BTreeMap<(u64, u64), Dirty>,
+    turns: BTreeMap<u64, (u64, u64)>,
+    turn: u64,
+    /// Something went to the native head since the last sync.
+    native_since_sync: bool,
+    /// When the oldest thing in memory was put there.
+    since_ns: Option<i64>,
+}
+
+impl WriteBuffer {
+    /// A pending node's bytes.
+    pub fn pending(&self, number: u32) -> Option<&[u8]> {
+        self.pending.get(number as usize).map(|pending| pending.bytes.as_slice())
+    }
+
+    /// A chunk in memory.
+    pub fn dirty(&self, ino: u64, chunk: u64) -> Option<&[u8]> {
+        self.dirty.get(&(ino, chunk)).map(|dirty| dirty.bytes.as_slice())
+    }
+
+    /// A chunk in memory, to change it.
+    pub fn dirty_mut(&mut self, ino: u64, chunk: u64) -> Option<&mut Vec<u8>> {
+        self.dirty.get_mut(&(ino, chunk)).map(|dirty| &mut dirty.bytes)
+    }
+
+    /// Puts a chunk into memory; `fresh`: nothing is mapped there yet.
+    pub fn put_dirty(&mut self, ino: u64, chunk: u64, bytes: Vec<u8>, fresh: bool) {
+        self.drop_dirty(ino, chunk);
+        self.turn += 1;
+        self.turns.insert(self.turn, (ino, chunk));
+        self.dirty.insert((ino, chunk), Dirty { bytes, fresh, turn: self.turn });
+    }
+
+    /// Chunks of an inode that are in memory only.
+    pub fn fresh_chunks(&self, ino: u64) -> u64 {
+        self.dirty.range((ino, 0)..(ino + 1, 0)).filter(|(_, dirty)| dirty.fresh).count() as u64
+    }
+
+    /// The chunks `from..to` of an inode that are in memory have a place in the index now.
+    pub fn set_mapped(&mut self, ino: u64, from: u64, to: u64) {
+        self.dirty.range_mut((ino, from)..(ino, to)).for_each(|(_, dirty)| dirty.fresh = false);
+    }
+
+    /// The first chunk in memory from `chunk` on.
+    pub fn next_dirty(&self, ino: u64, chunk: u64) -> Option<u64> {
+        self.dirty.range((ino, chunk)..(ino + 1, 0)).next().map(|(&(_, chunk), _)| chunk)
+    }
+
+    /// Forgets a chunk in memory.
+    pub fn drop_dirty(&mut self, ino: u64, chunk: u64) {
+        if let Some(dirty) = self.dirty.remove(&(ino, chunk)) {
+            self.turns.remove(&dirty.turn);
+        }
+    }
+
+    /// Forgets the chunks `from..to` of an inode.
+    pub fn drop_range(&mut self, ino: u64, from: u64, to: u64) {
+        while let Some((&(_, chunk), _)) = self.dirty.range((ino, from)..(ino, to)).next() {
+            self.drop_dirty(ino, chunk);
+        }
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.dirty.is_empty()
+    }
+
+    /// Bytes that will take space on flash.
+    pub fn bytes(&self) -> u64 {
+        self.pending_bytes as u64 + self.dirty.values().map(|dirty| dirty.bytes.len() as u64).sum::<u64>()
+    }
+
+    /// Chunks in memory.
+    pub fn dirty_count(&self) -> usize {
+        self.dirty.len()
+    }
+
+    /// When the oldest thing in memory was put there.
+    pub(super) fn since_ns(&self) -> Option<i64> {
+        self.since_ns
+    }
+
+    /// Something waits in memory from now on, if nothing did before.
+    pub(super) fn wait_since(&mut self, now_ns: i64) {
+        self.since_ns.get_or_insert(now_ns);
+    }
+
+    /// Nothing waits any more.
+    pub(super) fn is_written(&mut self) {
+        self.since_ns = None;
+    }
+
+    /// Whether something went to the native head since the last sync.
+    pub(super) fn went_native(&self) -> bool {
+        self.native_since_sync
+    }
+
+    /// Something goes to a head, native or not.
+    pub(super) fn goes_native(&mut self, native: bool) {
+        self.native_since_sync |= native;
+    }
+
+    /// Everything written so far is promised.
+    pub(super) fn is_synced(&mut self) {
+        self.native_since_sync = false;
+    }
+
+    /// Adds a node to those that wait.
+    pub(super) fn add_pending(&mut self, pending: Pending) {
+        self.pending_bytes += pending.bytes.len();
+        self.pending.push(pending);
+    }
+
+    /// Nodes that wait, by their numbers.
+    pub(super) fn pending_nodes(&mut self) -> &mut Vec<Pending> {
+        &mut self.pending
+    }
+
+    /// Bytes of the nodes that wait.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.pending_bytes
+    }
+
+    /// The nodes that waited are on flash.
+    pub(super) fn clear_pending(&mut self) {
+        self.pending.clear();
+        self.pending_bytes = 0;
+    }
+
+    /// Takes a chunk out of memory, to write it.
+    pub(super) fn take_dirty(&mut self, ino: u64, chunk: u64) -> Option<Dirty> {
+        let dirty = self.dirty.remove(&(ino, chunk))?;
+        self.turns.remove(&dirty.turn);
+        Some(dirty)
+    }
+
+    /// Puts a chunk back that was taken out, in its turn. It may have been mapped before the failure.
+    pub(super) fn put_back(&mut self, ino: u64, chunk: u64, dirty: Dirty) {
+        self.turns.insert(dirty.turn, (ino, chunk));
+        self.dirty.insert((ino, chunk), Dirty { fresh: false, ..dirty });
+    }
+
+    /// The chunk that has been in memory for the longest time.
+    pub(super) fn oldest(&self) -> Option<(u64, u64)> {
+        self.turns.values().next().copied()
+    }
+
+    /// The same among those of an inode.
+    pub(super) fn oldest_of(&self, ino: u64) -> Option<(u64, u64)> {
+        self.dirty.range((ino, 0)..(ino + 1, 0)).min_by_key(|(_, dirty)| dirty.turn).map(|(&at, _)| at)
+    }
+}
