@@ -1,8 +1,6 @@
 //! A chip in an image behaves as a chip in RAM does, whatever is done to both.
 
-mod common;
-
-use common::{contents, profile, program_tagged, read};
+use crate::common::{contents, profile, program_tagged, read};
 use emulator::{Chip, Corruption, FaultConfig};
 use nand::{Cause, CellMode, Nand};
 use proptest::prelude::*;

@@ -1,10 +1,7 @@
 //! Small chips and shorthands that the tests share.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use emulator::{Chip, Profile};
 use nand::{Cause, CellMode, Failure, Nand, NandError, ReadInfo};
-
-pub const PAGE: usize = 4096;
 
 /// The FlexFS chip with 8 blocks.
 pub fn profile() -> Profile {

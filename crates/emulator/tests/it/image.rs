@@ -1,7 +1,5 @@
 //! Chips in image files: what survives, what is refused, and that an image behaves as RAM does.
 
-mod common;
-
 use std::{
     fs,
     os::unix::fs::{FileExt, MetadataExt},
@@ -10,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{barrier, chip, contents, pattern, profile, program, read};
+use crate::common::{barrier, chip, contents, pattern, profile, program, read};
 use emulator::{Chip, EmulatorError, FaultConfig, Profile, TornKind};
 use nand::CellMode::{Native, Slc};
 use nand::{Cause, Nand, NandError};
@@ -233,7 +231,7 @@ fn a_killed_process_leaves_the_state_between_two_operations() {
     let mut erases = 0;
     for round in 0..8 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "victim_of_the_kill_test"])
+            .args(["--exact", "image::victim_of_the_kill_test"])
             .env(VICTIM, &path)
             .stdout(std::process::Stdio::null())
             .spawn()

@@ -1,8 +1,6 @@
 //! Faults: what power cuts tear, what failures leave, and how bit errors show.
 
-mod common;
-
-use common::{barrier, chip, contents, four_dies, pattern, program, program_tagged, read, read_spare};
+use crate::common::{self, barrier, chip, contents, four_dies, pattern, program, program_tagged, read, read_spare};
 use emulator::{BitErrors, Chip, Corruption, EmulatorError, FaultConfig, PairedLoss, Profile, TornKind};
 use nand::CellMode::{Native, Slc};
 use nand::{Cause, Failure, Nand, NandError};
@@ -165,7 +163,7 @@ fn a_torn_msb_page_takes_its_lsb_page_with_it() {
         chip.power_on();
         (0..8u32).filter(|&page| read(&mut chip, 0, page) != Ok(pattern(page, 4096))).collect::<Vec<_>>()
     };
-    assert_eq!(destroyed(PairedLoss::Off, 0), []);
+    assert_eq!(destroyed(PairedLoss::Off, 0), [0_u32; 0]);
     assert_eq!(destroyed(PairedLoss::Always, 0), [2]);
     let lost = (0..40).filter(|&seed| destroyed(PairedLoss::Seeded, seed) == [2]).count();
     assert!((8..32).contains(&lost), "{lost} of 40");

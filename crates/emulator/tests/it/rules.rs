@@ -1,8 +1,6 @@
 //! The contract's rules: what a chip refuses, what it costs, and what it counts.
 
-mod common;
-
-use common::{barrier, chip, four_dies, pattern, profile, program, read, read_spare};
+use crate::common::{self, barrier, chip, four_dies, pattern, profile, program, read, read_spare};
 use emulator::{Chip, Profile, TraceOp};
 use nand::CellMode::{Native, Slc};
 use nand::{Cause, Nand, NandError};

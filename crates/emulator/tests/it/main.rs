@@ -1,0 +1,8 @@
+//! The emulator's tests as one program, a module for each matter: linked once, they are built in a moment.
+
+mod common;
+mod equivalence;
+mod faults;
+mod image;
+mod profiles;
+mod rules;
