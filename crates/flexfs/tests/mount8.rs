@@ -1,7 +1,8 @@
 //! What mount(8) and umount(8) make of FlexFS, with the program as their helper.
 //!
 //! Each test is a shell script in a mount namespace of its own, in which the helper stands where mount(8) looks for it, so
-//! that nothing of the machine is changed.
+//! that nothing of the machine is changed. Such a namespace begins with a copy of every mount there is, which keeps the
+//! servers of those from ending: so this is a program of its own, and no other test runs beside it.
 
 mod common;
 

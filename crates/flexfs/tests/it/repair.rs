@@ -1,16 +1,14 @@
 //! `fsck -p` and `fsck -y`: what is safe takes nothing away; everything else saves what can be read, and tells the rest
 //! file by file.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::forge::{ZERO_ID, forge};
-use common::{Dice, Mount, flexfs, output, run};
+use crate::common::forge::{ZERO_ID, forge};
+use crate::common::{self, Dice, Mount, flexfs, output, run};
 use emulator::{Chip, Corruption};
 use nand::{Cause, Nand};
 use serde_json::Value;

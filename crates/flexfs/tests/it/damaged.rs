@@ -3,13 +3,11 @@
 //! A byte of an image is changed where a name or a file's contents stand, so that the slot around it fails its check; or
 //! a slot is written as somebody with bad intentions would, with a check that holds.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::forge::{ZERO_ID, forge, places};
-use common::{Dice, Mount, flexfs, image, info, output, run};
+use crate::common::forge::{ZERO_ID, forge, places};
+use crate::common::{self, Dice, Mount, flexfs, image, info, output, run};
 use serde_json::Value;
 
 /// Damages every slot with `wanted` in it.

@@ -1,12 +1,10 @@
 //! What the program says about itself: help by groups, completions that shells take, manual pages of the same words.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use common::{flexfs, run};
+use crate::common::{self, flexfs, run};
 
 const COMMANDS: [&str; 14] = [
     "mkfs",

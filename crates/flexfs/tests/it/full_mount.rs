@@ -1,12 +1,10 @@
 //! A volume that fills up under a mount: whoever writes on is told, and what `statfs` calls available can be had.
 
-mod common;
-
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 
-use common::{Mount, assert_clean, image};
+use crate::common::{Mount, assert_clean, image};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
 /// How much the kernel may take beyond the space, before the writer is told.

@@ -1,13 +1,11 @@
 //! Real programs on a mount: `tar`, `git`, `cargo` and SQLite, each compared byte for byte after a remount.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Dice, Mount, assert_clean, assert_same_tree, image, listing, need, run};
+use crate::common::{Dice, Mount, assert_clean, assert_same_tree, image, listing, need, run};
 
 /// Files in the generated source tree.
 const FILES: usize = 5_200;

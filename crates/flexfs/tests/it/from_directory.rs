@@ -1,7 +1,5 @@
 //! `flexfs mkfs --from`: an image is the tree it was made from, and nothing but it, to the last byte.
 
-mod common;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Dice, Mount, assert_clean, assert_same_tree, flexfs, info, is_one_line, output, run};
+use crate::common::{self, Dice, Mount, assert_clean, assert_same_tree, flexfs, info, is_one_line, output, run};
 
 const ROOT_TIME_S: i64 = 1_600_000_000;
 

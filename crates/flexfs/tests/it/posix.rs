@@ -1,8 +1,6 @@
 //! What programs expect of a file system beyond reading and writing, through the kernel: space, holes, copies, locks,
 //! access control lists, times of access, numbers of inodes.
 
-mod common;
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -11,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Dice, Mount, assert_clean, image};
+use crate::common::{self, Dice, Mount, assert_clean, image};
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 use rustix::thread::{Gid, Uid};

@@ -1,10 +1,9 @@
 //! `flexfs bench`: the shape of its figures, and that one that mounts leaves nothing behind.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common;
 use assert_cmd::Command;
 use emulator::Profile;
 use serde_json::Value;

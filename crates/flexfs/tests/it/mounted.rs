@@ -1,7 +1,5 @@
 //! The program as a mounted file system: POSIX calls through the kernel, and every way a mount can end.
 
-mod common;
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
@@ -10,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     Dice, Disk, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, listing, mount_type,
     need_root, output, run, umount, wait_for,
 };

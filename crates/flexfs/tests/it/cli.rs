@@ -2,15 +2,13 @@
 //! what it prints. Invariant of every refusal: one line on standard error, nothing on standard output, and not a
 //! byte of any file changed.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
+use crate::common::{self, is_one_line, need_root};
 use assert_cmd::Command;
-use common::{is_one_line, need_root};
 use emulator::{Chip, Profile};
 use serde_json::Value;
 

@@ -1,8 +1,6 @@
 //! The torture command: what it prints, and that single cases are run again as they are asked for.
 
-mod common;
-
-use common::{flexfs, is_one_line, output, run};
+use crate::common::{flexfs, is_one_line, output, run};
 
 fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&run(flexfs(["torture", "--json"]).args(arguments))).unwrap()

@@ -1,13 +1,11 @@
 //! Times of files on a mount: calls that depend on each other leave times in their order, and what `stat` said after a
 //! sync is what it says ever after.
 
-mod common;
-
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 
-use common::{Dice, Mount, image, need_root, stats};
+use crate::common::{self, Dice, Mount, image, need_root, stats};
 use rustix::fs::{FallocateFlags, Timespec, Timestamps, UTIME_NOW, fallocate, futimens};
 
 const TRIALS: usize = 300;

@@ -1,13 +1,11 @@
 //! Mounts in trouble: what is said of it, once, where it is said, and what is left when it is over.
 
-mod common;
-
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Dice, Disk, Mount, assert_clean, flexfs, image, output, run, umount, wait_for};
+use crate::common::{self, Dice, Disk, Mount, assert_clean, flexfs, image, output, run, umount, wait_for};
 use emulator::Chip;
 use nand::Nand;
 use serde_json::Value;

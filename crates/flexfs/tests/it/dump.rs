@@ -1,10 +1,8 @@
 //! `dump` and `info`: the structures they show are those of the volume.
 
-mod common;
-
 use std::fs;
 
-use common::{Mount, flexfs, image, output, run};
+use crate::common::{self, Mount, flexfs, image, output, run};
 use serde_json::Value;
 
 fn lines(text: &str) -> Vec<Value> {

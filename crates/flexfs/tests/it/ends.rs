@@ -3,8 +3,6 @@
 //! Whatever a call had answered for before an orderly end is there afterwards, synced or not; whatever was synced is
 //! there after any other; and the image is clean, or is recovered by the next mount.
 
-mod common;
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
@@ -13,7 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::{Dice, Disk, Mount, assert_clean, flexfs, image, info, is_one_line, mount_type, run, umount, wait_for};
+use crate::common::{
+    Dice, Disk, Mount, assert_clean, flexfs, image, info, is_one_line, mount_type, run, umount, wait_for,
+};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use rustix::process::{Pid, Signal};

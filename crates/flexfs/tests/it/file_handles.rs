@@ -1,13 +1,11 @@
 //! File handles, by which NFS and `open_by_handle_at(2)` find a file that the kernel knows no more.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Mount, image, need, need_root, output, run};
+use crate::common::{self, Mount, image, need, need_root, output, run};
 
 /// Says a handle of a file, or opens one on a mount and shows its inode number, or the error.
 const PROGRAM: &str = r#"

@@ -1,8 +1,6 @@
 //! Files reached inside an image without mounting it: `ls`, `get`, `put` and `rm`, checked against what a mount shows
 //! and against the tree that was copied. Invariant of every change: it leaves an image that `fsck` finds clean.
 
-mod common;
-
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -10,8 +8,9 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symli
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{
-    Dice, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, need_root, output, run, wait_for,
+use crate::common::{
+    self, Dice, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, need_root, output, run,
+    wait_for,
 };
 use rustix::process::{Pid, Signal};
 

@@ -1,7 +1,5 @@
 //! `mount -o` and the helper of mount(8): each option is known by what it does to a mounted volume.
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -11,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     Dice, Mount, assert_clean, flexfs, image, info, is_one_line, mount_type, need_root, output, run, umount, wait_for,
 };
 

@@ -1,0 +1,24 @@
+//! The tests of the program, most of them on a mount, as one program, a module for each matter: linked once, they are
+//! built in a moment. Those that run themselves as other processes, or copy the mounts of others, have
+//! programs of their own beside it.
+
+mod bench;
+mod cli;
+#[path = "../common/mod.rs"]
+mod common;
+mod damaged;
+mod dump;
+mod ends;
+mod file_handles;
+mod from_directory;
+mod full_mount;
+mod mount_options;
+mod mounted;
+mod posix;
+mod program;
+mod real_input;
+mod repair;
+mod times;
+mod torture;
+mod trouble;
+mod unmounted;
