@@ -298,7 +298,7 @@ fn change(fs: &mut Fs<Metered>, seen: &[Ino], usage: &Use) {
         call(fs, |fs| fs.write(ino, size.saturating_sub(9), b"around the end", now_ns));
         call(fs, |fs| fs.setxattr(ino, b"user.long", &data[..1400], false, false, now_ns));
         match (number + seed) % 4 {
-            0 => drop(call(fs, |fs| fs.sync(now_ns))),
+            0 => drop(call(fs, |fs| fs.sync())),
             1 => drop(call(fs, |fs| fs.zero_range(ino, 1000, 9000, true, now_ns))),
             2 => drop(call(fs, |fs| fs.punch(ino, 3000, u64::MAX / 4, now_ns))),
             _ => drop(call(fs, |fs| fs.allocate(ino, size / 2, 30_000, false, now_ns))),
@@ -310,9 +310,9 @@ fn change(fs: &mut Fs<Metered>, seen: &[Ino], usage: &Use) {
     for number in 0..6 {
         let size = Some([0, 1, 5000, u64::MAX / 2, 4096, 100_000][(number + seed) % 6]);
         call(fs, |fs| fs.setattr(pick(number + 3), SetAttr { size, mode: Some(0o700), ..SetAttr::default() }, now_ns));
-        call(fs, |fs| fs.release(pick(number), now_ns));
+        call(fs, |fs| fs.release(pick(number)));
     }
-    call(fs, |fs| fs.sync(now_ns));
+    call(fs, |fs| fs.sync());
     background(fs);
 }
 
@@ -340,7 +340,7 @@ fn is_dir(fs: &mut Fs<Metered>, ino: Ino) -> bool {
 fn background(fs: &mut Fs<Metered>) {
     let mut now_ns = NOW_NS;
     for _ in 0..BACKGROUND_STEPS {
-        match call(fs, |fs| fs.background(now_ns)) {
+        match call(fs, |fs| fs.background(now_ns, now_ns)) {
             Some(Some(next_ns)) => now_ns = now_ns.max(next_ns),
             _ => break,
         }

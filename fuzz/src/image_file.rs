@@ -194,7 +194,7 @@ fn fill(fs: &mut Fs<Chip>) -> flexfs_core::Result<()> {
     for number in 0..6u8 {
         let ino = fs.create(ROOT_INO, &[b'a' + number], node, BASE_NS)?.ino;
         fs.write(ino, 0, &[number; 5000], BASE_NS)?;
-        fs.sync(BASE_NS)?;
+        fs.sync()?;
     }
     Ok(())
 }

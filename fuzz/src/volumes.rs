@@ -109,7 +109,7 @@ fn furnish(fs: &mut Fs<Chip>) -> Result<()> {
     for number in 0..SMALL_FILES {
         file(fs, outer, &format!("small{number}"), &bytes(number, number * 7, Texture::Noise))?;
     }
-    fs.sync(BASE_NS)?;
+    fs.sync()?;
     let large = file(fs, ROOT_INO, "large", &bytes(1, LARGE_CHUNKS * chunk_bytes, Texture::Noise))?;
     fs.link(large, inner, b"linked", BASE_NS)?;
     fs.setxattr(large, b"user.short", b"value", false, false, BASE_NS)?;
@@ -127,7 +127,7 @@ fn furnish(fs: &mut Fs<Chip>) -> Result<()> {
     fs.create(inner, b"pipe", node(kind::FIFO), BASE_NS)?;
     fs.create(inner, b"device", NewNode { rdev: 0x103, ..node(kind::CHAR) }, BASE_NS)?;
     fs.create(ROOT_INO, &[b'n'; 255], node(kind::FILE), BASE_NS)?;
-    fs.sync(BASE_NS)
+    fs.sync()
 }
 
 /// Bare and compressed chunks in native blocks.
@@ -135,7 +135,7 @@ fn write_natively(fs: &mut Fs<Chip>) -> Result<()> {
     let chunk_bytes = u64::from(fs.statfs()?.chunk_bytes);
     file(fs, ROOT_INO, "native", &bytes(3, 20 * chunk_bytes, Texture::Noise))?;
     file(fs, ROOT_INO, "packed", &bytes(4, 8 * chunk_bytes, Texture::Text))?;
-    fs.sync(BASE_NS)
+    fs.sync()
 }
 
 /// Overwrites until blocks had to be emptied.
@@ -147,8 +147,8 @@ fn wear(fs: &mut Fs<Chip>) -> Result<()> {
         now_ns += STEP_NS;
         let chunk = number * 5 % LARGE_CHUNKS;
         fs.write(large, chunk * chunk_bytes, &bytes(number, chunk_bytes, Texture::Noise), now_ns)?;
-        fs.sync(now_ns)?;
-        fs.background(now_ns)?;
+        fs.sync()?;
+        fs.background(now_ns, now_ns)?;
     }
     Ok(())
 }
@@ -167,9 +167,9 @@ fn leave_things_open(fs: &mut Fs<Chip>) -> Result<()> {
     fs.setxattr(large, b"user.new", b"newer", false, false, now_ns)?;
     fs.setattr(large, SetAttr { size: Some(10_000), ..SetAttr::default() }, now_ns)?;
     fs.allocate(kept, 20_000, 9000, true, now_ns)?;
-    fs.sync(now_ns)?;
+    fs.sync()?;
     file(fs, outer, "later", &bytes(5, 9000, Texture::Noise))?;
-    fs.sync(now_ns)?;
+    fs.sync()?;
     file(fs, outer, "last", &bytes(6, 600, Texture::Noise))?;
     fs.write(large, 0, b"never synced", now_ns).map(drop)
 }

@@ -48,7 +48,7 @@ fn synced_files_are_there_after_a_cut_and_after_an_unmount() {
             let attr = fs.create(ROOT_INO, format!("file{i}").as_bytes(), FILE, 1000 + i as i64).unwrap();
             let data = pattern(i, (i * 97) as usize);
             assert_eq!(fs.write(attr.ino, 0, &data, 5_000_000).unwrap(), data.len());
-            fs.sync(6_000_000).unwrap();
+            fs.sync().unwrap();
         }
         assert_clean(&mut fs);
         let mut fs = mount(fs.into_chip(), policy);
@@ -84,10 +84,10 @@ fn overwriting_a_nearly_full_chip_migrates_and_loses_nothing() {
             version[chunk as usize] = round;
             fs.write(ino, chunk * 4096, &pattern(chunk + round * 1000, 4096), 0).unwrap();
             if round % 3 == 0 {
-                fs.sync(0).unwrap();
+                fs.sync().unwrap();
             }
             if round % 2000 == 0 {
-                fs.sync(0).unwrap();
+                fs.sync().unwrap();
                 assert_clean(&mut fs);
                 fs = mount(fs.into_chip(), policy);
                 assert_clean(&mut fs);
@@ -115,7 +115,7 @@ fn blocks_are_counted_when_they_are_written_and_not_again_when_they_are_flushed(
         for (offset, len, blocks) in [(0, 4096 + 100, 16), (0, 4096 + 100, 16), (3 * 4096, 4096, 24), (4095, 2, 24)] {
             fs.write(file, offset, &pattern(offset, len), 2).unwrap();
             assert_eq!(counts(&mut fs), (8, blocks), "{policy:?}");
-            fs.sync(3).unwrap();
+            fs.sync().unwrap();
             assert_eq!(counts(&mut fs), (8, blocks), "{policy:?}, flushed");
         }
         fs.write(file, 9 * 4096, b"cut off before it is flushed", 4).unwrap();

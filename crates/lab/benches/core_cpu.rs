@@ -76,7 +76,7 @@ fn main() {
                 for (index, page) in data.chunks_exact(WRITE_BYTES).enumerate() {
                     fs.write(ino, (index * WRITE_BYTES) as u64, page, 0).unwrap();
                 }
-                fs.sync(0).unwrap();
+                fs.sync().unwrap();
                 start.elapsed()
             })
         });

@@ -45,7 +45,7 @@ fn volume() -> Result<(Fs<Chip>, Ino), Error> {
     for number in 0..20_000 {
         fs.create(ROOT_INO, &name(number), node(), 0)?;
     }
-    fs.sync(0)?;
+    fs.sync()?;
     Ok((fs, ino))
 }
 
@@ -60,7 +60,7 @@ fn run(kind: &str, count: u64) -> Result<bool, Error> {
             "append" => fs.write(ino, (FILE_PAGES + number) * PAGE, &page, 0).map(drop)?,
             "overwrite-sync" => {
                 fs.write(ino, mix(number) % FILE_PAGES * PAGE, &page, 0)?;
-                fs.sync(0)?;
+                fs.sync()?;
             }
             "read" => fs.read(ino, mix(number) % FILE_PAGES * PAGE, &mut buffer).map(drop)?,
             "lookup" => fs.lookup(ROOT_INO, &name(mix(number) % 20_000)).map(drop)?,

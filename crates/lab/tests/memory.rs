@@ -47,10 +47,10 @@ fn fifty_thousand_files_and_random_overwrites_stay_within_the_configured_cache()
             let ino = fs.create(ROOT_INO, format!("file{number}").as_bytes(), node, 0).unwrap().ino;
             fs.write(ino, 0, &page[..100], 0).unwrap();
             if number % SYNC_EVERY == 0 {
-                fs.sync(0).unwrap();
+                fs.sync().unwrap();
             }
         }
-        fs.sync(0).unwrap();
+        fs.sync().unwrap();
     });
     let large = fs.create(ROOT_INO, b"large", node, 0).unwrap().ino;
     let overwriting = peak_of(base, || {
@@ -61,7 +61,7 @@ fn fifty_thousand_files_and_random_overwrites_stay_within_the_configured_cache()
             let at = mix(number) % (LARGE_BYTES / PAGE_BYTES as u64) * PAGE_BYTES as u64;
             fs.write(large, at, &page, 0).unwrap();
             if number % 10 == 0 {
-                fs.sync(0).unwrap();
+                fs.sync().unwrap();
             }
         }
     });

@@ -342,10 +342,10 @@ impl<N: Nand> Flash<N> {
 
     /// Makes `block` the one a head writes to.
     fn open(&mut self, id: HeadId, block: u32) {
-        let (era, now_ns) = (self.numbers.era(), self.slots.now_ns);
+        let (era, mono_ns) = (self.numbers.era(), self.slots.mono_ns);
         if let Some(mut found) = self.slots.blocks.get_mut(block) {
             found.open = true;
-            found.opened_ns = now_ns;
+            found.opened_ns = Some(mono_ns);
             found.era = era;
             found.entry.erased = false;
             found.entry.native = id == HeadId::Native;

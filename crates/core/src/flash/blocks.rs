@@ -31,8 +31,8 @@ pub struct Block {
     pub stuck: bool,
     /// Reading it takes much of what the ECC can do: it is to be written anew elsewhere.
     pub fading: bool,
-    /// When this mount opened it, ns; 0 if an earlier one did.
-    pub opened_ns: i64,
+    /// When this mount opened it, ns by a clock that never jumps, unless an earlier one did.
+    pub opened_ns: Option<i64>,
     /// Known to be reusable, which only a change of the block can end.
     ready: bool,
 }

@@ -158,9 +158,9 @@ impl<N: Nand> Flash<N> {
         self.phase = phase;
     }
 
-    /// Says what time it is.
-    pub fn set_now_ns(&mut self, now_ns: i64) {
-        self.slots.now_ns = now_ns;
+    /// Says what time it is, by a clock that never jumps.
+    pub fn set_mono_ns(&mut self, mono_ns: i64) {
+        self.slots.mono_ns = mono_ns;
     }
 
     /// Why nothing more can be written.

@@ -67,8 +67,8 @@ pub struct Slots<N: Nand> {
     /// Bytes programmed in the volume's life, by cause.
     pub(super) written_bytes: [u64; Cause::ALL.len()],
     pub(super) corrupt_reads: u64,
-    /// The time of the last operation.
-    pub(super) now_ns: i64,
+    /// When the last request or step of background work came, by a clock that never jumps.
+    pub(super) mono_ns: i64,
     failures: Vec<Failure>,
 }
 
@@ -84,7 +84,7 @@ impl<N: Nand> Slots<N> {
             stash: Vec::new(),
             written_bytes: [0; Cause::ALL.len()],
             corrupt_reads: 0,
-            now_ns: 0,
+            mono_ns: 0,
             failures: Vec::new(),
         }
     }
@@ -302,7 +302,8 @@ impl<N: Nand> Slots<N> {
         if !strained || self.blocks.get(block).fading {
             return;
         }
-        let fresh = self.now_ns.saturating_sub(self.blocks.get(block).opened_ns) < SOON_NS;
+        let opened_ns = self.blocks.get(block).opened_ns;
+        let fresh = opened_ns.is_some_and(|opened_ns| self.mono_ns.saturating_sub(opened_ns) < SOON_NS);
         let nearly_lost = 4 * info.corrected_bits >= 3 * info.correctable_bits;
         let Some(mut found) = self.blocks.get_mut(block) else { return };
         match fresh {

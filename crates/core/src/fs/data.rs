@@ -46,7 +46,7 @@ impl<N: Nand> Fs<N> {
                 Err(error) => return Err(error),
             }
         }
-        self.store.end(now_ns)?;
+        self.store.end()?;
         Ok(done)
     }
 
@@ -55,7 +55,7 @@ impl<N: Nand> Fs<N> {
         self.store.begin(false)?;
         need_room_for_chunk(self.records(), ino, chunk, data.len() as u64)?;
         self.put_part(ino, chunk, skip, data, now_ns)?;
-        self.records().end_operation(now_ns)
+        self.records().end_operation()
     }
 
     /// Lays bytes into one chunk, as a part of an operation.

@@ -65,7 +65,7 @@ impl<N: Nand> Fs<N> {
         inode.ctime_ns = now_ns;
         self.records().put_inode(ino, inode)?;
         names::add_entry(self.records(), parent, offset, (ino, inode.mode), name, now_ns)?;
-        self.store.end(now_ns)?;
+        self.store.end()?;
         self.getattr(ino)
     }
 
@@ -81,7 +81,7 @@ impl<N: Nand> Fs<N> {
         }
         self.drop_name(child, now_ns)?;
         names::remove_entry(self.records(), parent, offset, now_ns)?;
-        self.store.end(now_ns)
+        self.store.end()
     }
 
     /// Removes an empty directory.
@@ -102,7 +102,7 @@ impl<N: Nand> Fs<N> {
         self.drop_name(child, now_ns)?;
         names::remove_entry(self.records(), parent, offset, now_ns)?;
         names::add_links(self.records(), parent, -1)?;
-        self.store.end(now_ns)
+        self.store.end()
     }
 
     /// Before one name of an inode goes: with the last one it goes too, or waits for its last handle. What may be in the
@@ -162,7 +162,7 @@ impl<N: Nand> Fs<N> {
                 }
                 space::need_bytes(self.records(), NAMES_BYTES)?;
                 self.exchange((parent, name, child), (new_parent, new_name, other), now_ns)?;
-                return self.store.end(now_ns);
+                return self.store.end();
             }
             _ => {}
         }
@@ -177,7 +177,7 @@ impl<N: Nand> Fs<N> {
         }
         space::need_bytes(self.records(), NAMES_BYTES)?;
         self.move_entry((parent, offset, child, moved), (new_parent, new_name, target), now_ns)?;
-        self.store.end(now_ns)
+        self.store.end()
     }
 
     fn move_entry(

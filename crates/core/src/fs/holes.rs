@@ -57,7 +57,7 @@ impl<N: Nand> Fs<N> {
         inode.size = inode.size.max(size.unwrap_or(0));
         self.touch(&mut inode, now_ns);
         self.records().put_inode(ino, inode)?;
-        self.store.end(now_ns)
+        self.store.end()
     }
 
     /// Where from `offset` on the next data (or, with `hole`, the next hole) of a file is. The end of the file counts as

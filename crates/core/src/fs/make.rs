@@ -112,7 +112,7 @@ impl<N: Nand> Fs<N> {
         if directory {
             names::add_links(self.records(), parent, 1)?;
         }
-        self.store.end(now_ns)?;
+        self.store.end()?;
         Ok(ino)
     }
 }

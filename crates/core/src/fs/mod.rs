@@ -42,25 +42,7 @@ impl<N: Nand> Fs<N> {
     /// An inode's attributes.
     pub fn getattr(&mut self, ino: Ino) -> Result<Attr> {
         let inode = self.records().inode(ino)?;
-        Ok(self.attr_of(ino, &inode))
-    }
-
-    fn attr_of(&self, ino: Ino, inode: &Inode) -> Attr {
-        let records = self.store.records();
-        Attr {
-            ino,
-            mode: inode.mode,
-            nlink: inode.nlink,
-            uid: inode.uid,
-            gid: inode.gid,
-            rdev: inode.rdev,
-            size: inode.size,
-            blocks: (inode.chunks.count + records.fresh_chunks(ino)) * (records.chunk_bytes() / 512),
-            atime_ns: inode.atime_ns,
-            mtime_ns: inode.mtime_ns,
-            ctime_ns: inode.ctime_ns,
-            btime_ns: inode.btime_ns,
-        }
+        Ok(attributes(self.records(), ino, &inode))
     }
 
     /// Changes attributes; a change of size truncates or extends.
@@ -92,7 +74,7 @@ impl<N: Nand> Fs<N> {
         inode.mtime_ns = changes.mtime_ns.unwrap_or(inode.mtime_ns);
         inode.ctime_ns = changes.ctime_ns.unwrap_or(changed_ns);
         self.records().put_inode(ino, inode)?;
-        self.store.end(now_ns)?;
+        self.store.end()?;
         self.getattr(ino)
     }
 
@@ -124,24 +106,36 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Counts a handle as released; the last one of an inode without names removes it.
-    pub fn release(&mut self, ino: Ino, now_ns: i64) -> Result<()> {
+    pub fn release(&mut self, ino: Ino) -> Result<()> {
         let left = self.records().inodes().count_open(ino, -1);
         if left > 0 || self.store.writable().is_err() || self.records().inode(ino)?.nlink > 0 {
             return Ok(());
         }
         self.store.begin(true)?;
         names::forget_orphan(self.records(), ino)?;
-        self.store.end(now_ns)
+        self.store.end()
     }
 
     /// Makes everything issued before durable.
-    pub fn sync(&mut self, now_ns: i64) -> Result<()> {
-        self.store.sync(now_ns)
+    pub fn sync(&mut self) -> Result<()> {
+        self.store.sync()
     }
 
-    /// Does at most one page's worth of internal work; returns when to call again, or `None` when idle.
-    pub fn background(&mut self, now_ns: i64) -> Result<Option<i64>> {
-        self.store.background(now_ns)
+    /// Whether everything issued before is durable.
+    pub fn is_durable(&self) -> bool {
+        self.store.records().is_durable()
+    }
+
+    /// Says that a call comes, any call, and when: ns by a clock that never jumps, from whenever on. How long nobody calls
+    /// is known from that; the time of day, which other calls are given, decides on nothing but the times they leave.
+    pub fn request(&mut self, mono_ns: i64) {
+        self.store.request(mono_ns);
+    }
+
+    /// Does at most one page's worth of internal work, at `mono_ns` by the clock of [`Fs::request`] and `wall_ns` since
+    /// 1970; returns when to call again by the former, or `None` when idle.
+    pub fn background(&mut self, mono_ns: i64, wall_ns: i64) -> Result<Option<i64>> {
+        self.store.background(mono_ns, wall_ns)
     }
 
     /// The time that a call made at `now_ns` leaves.
@@ -176,5 +170,23 @@ impl<N: Nand> Fs<N> {
         let count = chunks::read(self.records(), ino, inode.size, 0, &mut target, None)?;
         target.truncate(count);
         Ok(target)
+    }
+}
+
+/// What `stat` tells of an inode.
+fn attributes<N: Nand>(records: &Records<N>, ino: Ino, inode: &Inode) -> Attr {
+    Attr {
+        ino,
+        mode: inode.mode,
+        nlink: inode.nlink,
+        uid: inode.uid,
+        gid: inode.gid,
+        rdev: inode.rdev,
+        size: inode.size,
+        blocks: (inode.chunks.count + records.fresh_chunks(ino)) * (records.chunk_bytes() / 512),
+        atime_ns: inode.atime_ns,
+        mtime_ns: inode.mtime_ns,
+        ctime_ns: inode.ctime_ns,
+        btime_ns: inode.btime_ns,
     }
 }

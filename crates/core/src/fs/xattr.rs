@@ -59,7 +59,7 @@ impl<N: Nand> Fs<N> {
         self.records().push(ino, Body::Xattr { offset, name, value })?;
         inode.ctime_ns = now_ns;
         self.records().put_inode(ino, inode)?;
-        self.store.end(now_ns)
+        self.store.end()
     }
 
     /// The names of all attributes.
@@ -80,7 +80,7 @@ impl<N: Nand> Fs<N> {
         inode.attributes = without_attribute(inode.attributes, offset);
         inode.ctime_ns = now_ns;
         self.records().put_inode(ino, inode)?;
-        self.store.end(now_ns)
+        self.store.end()
     }
 }
 

@@ -14,9 +14,9 @@ const FRUITLESS_AGAIN_MAX: u32 = 4;
 
 impl Manager {
     /// What to do in idle time.
-    pub fn next_job(&self, view: &impl View, now_ns: i64) -> Job {
+    pub fn next_job(&self, view: &impl View, mono_ns: i64) -> Job {
         match view.commit_due_ns() {
-            Some(due_ns) if now_ns < due_ns => return Job::Idle { until_ns: Some(due_ns) },
+            Some(due_ns) if mono_ns < due_ns => return Job::Idle { until_ns: Some(due_ns) },
             Some(_) => return Job::Commit,
             None => {}
         }
@@ -26,7 +26,7 @@ impl Manager {
         if let Some(victim) = view.victim() {
             return Job::Copy { victim };
         }
-        if let Some(refresh) = self.next_look(view, now_ns).or_else(|| next_renewal(view)) {
+        if let Some(refresh) = self.next_look(view, mono_ns).or_else(|| next_renewal(view)) {
             return Job::Refresh(refresh);
         }
         if !view.is_own() {
@@ -51,8 +51,8 @@ impl Manager {
     }
 
     /// The next block that holds something, if a pass is due.
-    fn next_look(&self, view: &impl View, now_ns: i64) -> Option<Refresh> {
-        if now_ns < self.scrub.due_ns {
+    fn next_look(&self, view: &impl View, mono_ns: i64) -> Option<Refresh> {
+        if mono_ns < self.scrub.due_ns {
             return None;
         }
         let holds_something = |block: &BlockView| match block.holds {
@@ -103,12 +103,12 @@ impl Manager {
     }
 
     /// Hears of a job that is being done in idle time.
-    pub fn heard(&mut self, job: Job, now_ns: i64) {
+    pub fn heard(&mut self, job: Job, mono_ns: i64) {
         let Scrub { passes, .. } = self.scrub;
         match job {
             Job::Refresh(Refresh::Look { block, .. }) => self.scrub.next = block + 1,
             Job::Refresh(Refresh::EndPass) => {
-                self.scrub = Scrub { next: 0, passes: passes + 1, due_ns: now_ns.saturating_add(PASS_NS) };
+                self.scrub = Scrub { next: 0, passes: passes + 1, due_ns: mono_ns.saturating_add(PASS_NS) };
             }
             _ => {}
         }

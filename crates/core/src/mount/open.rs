@@ -57,8 +57,7 @@ fn before_replay<N: Nand>(nand: N, shape: Shape, found: &Found, options: MountOp
     let tables = Tables::empty(blocks, shape.slot_bytes);
     let cache_slots = options.cache_bytes / 2 / shape.slot_bytes;
     let seed = volume_seed(&anchor.volume_id);
-    let mut flash = Flash::new(nand, shape, seed, entries, cache_slots, Phase::Recovering);
-    flash.set_now_ns(options.now_ns);
+    let flash = Flash::new(nand, shape, seed, entries, cache_slots, Phase::Recovering);
     let volume = Volume {
         id: anchor.volume_id,
         label: anchor.label.clone(),
@@ -250,8 +249,7 @@ fn remove_orphans<N: Nand>(store: &mut Store<N>) -> Result<()> {
             Err(Error::Corrupt { .. }) => {}
             outcome => {
                 outcome?;
-                let now_ns = store.records().options().now_ns;
-                store.end(now_ns)?;
+                store.end()?;
             }
         }
         from = entry.end();
@@ -261,7 +259,7 @@ fn remove_orphans<N: Nand>(store: &mut Store<N>) -> Result<()> {
 
 /// Syncs, writes a clean checkpoint and gives the chip back.
 pub fn unmount<N: Nand>(mut store: Store<N>, now_ns: i64) -> (N, Result<()>) {
-    store.records_mut().set_now_ns(now_ns);
+    store.records_mut().set_wall_ns(now_ns);
     let records = store.records_mut();
     let untouched =
         !records.flash().anchors().is_own() && records.volume().clean && records.inodes().dirty_count() == 0;

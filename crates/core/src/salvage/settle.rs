@@ -66,7 +66,7 @@ impl<N: Nand> Mender<'_, N> {
         for (path, ino, doubt) in moves {
             let told = self.plant(&path, ino, now_ns)?;
             settled.moved.push((told, doubt));
-            self.records().end_operation(now_ns)?;
+            self.records().end_operation()?;
         }
         Ok(settled)
     }

@@ -70,8 +70,8 @@ impl<N: Nand> Records<N> {
     }
 
     /// Ends a change: writes out what has grown too large to wait.
-    pub(super) fn end_change(&mut self, now_ns: i64) -> Result<()> {
-        self.end_operation(now_ns)?;
+    pub(super) fn end_change(&mut self) -> Result<()> {
+        self.end_operation()?;
         if !self.inodes.is_strained() {
             return Ok(());
         }
@@ -80,15 +80,16 @@ impl<N: Nand> Records<N> {
     }
 
     /// Ends an operation: writes out what has grown too large to wait, but for inodes.
-    pub fn end_operation(&mut self, now_ns: i64) -> Result<()> {
-        self.flash.set_now_ns(now_ns);
+    pub fn end_operation(&mut self) -> Result<()> {
+        if self.is_durable() {
+            self.buffer.nothing_waits();
+            return Ok(());
+        }
         let numbers = self.flash.numbers();
         if self.buffer.is_empty() && numbers.is_ended() {
-            self.buffer.is_written();
             return Ok(());
         }
         let long = numbers.next() - numbers.ended() >= GROUP_MAX;
-        self.buffer.wait_since(now_ns);
         let shape = self.flash.shape();
         let full = self.buffer.pending_bytes() + NODE_UNIT * 4 > shape.slot_bytes;
         if full || long || self.buffer.dirty_count() > DIRTY_MAX.min(shape.slc.content_slots() as usize) {
@@ -108,7 +109,6 @@ impl<N: Nand> Records<N> {
             let empty = vec![0; self.flash.shape().slot_bytes];
             self.append_nodes(&write, &empty, 1, true)?;
         }
-        self.buffer.is_written();
         if sync {
             self.flash.flush_units()?;
             self.flash.numbers_mut().promise();

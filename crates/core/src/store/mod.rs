@@ -85,12 +85,19 @@ impl<N: Nand> Store<N> {
         self.records.flash.into_nand()
     }
 
+    /// Hears that a request came, and when, by a clock that never jumps.
+    pub fn request(&mut self, mono_ns: i64) {
+        self.records.set_mono_ns(mono_ns);
+    }
+
     /// Before a change: refuses on a read-only mount, and makes room on the chip. One that gives space back may use
     /// blocks that are kept free.
     pub fn begin(&mut self, gives_back: bool) -> Result<()> {
         self.writable()?;
         // An operation that ended with an error may have left slots behind that the index does not follow yet.
         let followed = self.records.flash.own_anchor().and_then(|()| self.records.follow_moved());
+        // One that ends with an error may have changed something before: from here on that is to be made durable.
+        self.records.buffer.wait_since(self.records.mono_ns);
         match followed.and_then(|()| self.make_room(gives_back)) {
             Err(Error::NoSpace) if gives_back => {
                 // Not even for that there is room: so many blocks went bad that this is the end.
@@ -102,13 +109,13 @@ impl<N: Nand> Store<N> {
     }
 
     /// Ends a change: buffers that are full go out.
-    pub fn end(&mut self, now_ns: i64) -> Result<()> {
-        let outcome = self.records.end_change(now_ns);
+    pub fn end(&mut self) -> Result<()> {
+        let outcome = self.records.end_change();
         self.noted(outcome)
     }
 
     /// Makes everything issued before durable.
-    pub fn sync(&mut self, now_ns: i64) -> Result<()> {
+    pub fn sync(&mut self) -> Result<()> {
         if self.records.flash.phase() == Phase::ReadOnly {
             return Ok(());
         }
@@ -116,7 +123,6 @@ impl<N: Nand> Store<N> {
             return self.writable();
         }
         self.begin(true)?;
-        self.records.buffer.wait_since(now_ns);
         let outcome = self.records.commit(true);
         self.noted(outcome)
     }

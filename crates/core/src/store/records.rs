@@ -50,6 +50,8 @@ pub struct Records<N: Nand> {
     pub(super) volume: Volume,
     pub(super) options: MountOptions,
     pub(super) manager: Manager,
+    /// When the last request or step of background work came, by a clock that never jumps.
+    pub(super) mono_ns: i64,
     /// Pages of the index and of the block table that stand elsewhere now, from and to: the checkpoint under way has not
     /// followed yet.
     pub(super) moved_pages: Vec<(Slot, Slot)>,
@@ -65,6 +67,7 @@ impl<N: Nand> Records<N> {
             volume,
             manager: Manager::new(options.policy),
             options,
+            mono_ns: 0,
             moved_pages: Vec::new(),
         }
     }
@@ -104,9 +107,15 @@ impl<N: Nand> Records<N> {
         &self.options
     }
 
-    /// The time of a checkpoint's anchor.
-    pub fn set_now_ns(&mut self, now_ns: i64) {
-        self.options.now_ns = now_ns;
+    /// The time of day, which the next checkpoint's anchor bears.
+    pub fn set_wall_ns(&mut self, wall_ns: i64) {
+        self.options.now_ns = wall_ns;
+    }
+
+    /// The time by a clock that never jumps.
+    pub(super) fn set_mono_ns(&mut self, mono_ns: i64) {
+        self.mono_ns = self.mono_ns.max(mono_ns);
+        self.flash.set_mono_ns(self.mono_ns);
     }
 
     /// The inodes in memory.
@@ -271,7 +280,7 @@ impl<N: Nand> Records<N> {
     }
 
     /// Whether everything issued before is durable.
-    pub(super) fn is_durable(&self) -> bool {
+    pub fn is_durable(&self) -> bool {
         let numbers = self.flash.numbers();
         self.buffer.is_empty() && numbers.is_ended() && numbers.is_promised()
     }

@@ -15,19 +15,21 @@ const STEP_NS: i64 = 1_000_000;
 
 impl<N: Nand> Store<N> {
     /// Does at most one page's worth of internal work; returns when to call again, or `None` when idle.
-    pub fn background(&mut self, now_ns: i64) -> Result<Option<i64>> {
+    pub fn background(&mut self, mono_ns: i64, wall_ns: i64) -> Result<Option<i64>> {
         if self.writable().is_err() {
             return Ok(None);
         }
-        self.records.flash.set_now_ns(now_ns);
-        let job = self.records.manager.next_job(&self.look(true), now_ns);
+        self.records.set_mono_ns(mono_ns);
+        self.records.set_wall_ns(wall_ns);
+        let mono_ns = self.records.mono_ns;
+        let job = self.records.manager.next_job(&self.look(true), mono_ns);
         if let Job::Idle { until_ns } = job {
             return Ok(until_ns);
         }
-        self.records.manager.heard(job, now_ns);
+        self.records.manager.heard(job, mono_ns);
         let outcome = self.run(job);
         self.noted(outcome)?;
-        Ok(Some(now_ns.saturating_add(STEP_NS)))
+        Ok(Some(mono_ns.saturating_add(STEP_NS)))
     }
 
     /// Does a job, or the next step of one under way.

@@ -34,7 +34,7 @@ pub struct WriteBuffer {
     turn: u64,
     /// Something went to the native head since the last sync.
     native_since_sync: bool,
-    /// When the oldest thing in memory was put there.
+    /// When the oldest change was made that is not durable.
     since_ns: Option<i64>,
 }
 
@@ -106,19 +106,14 @@ impl WriteBuffer {
         self.dirty.len()
     }
 
-    /// When the oldest thing in memory was put there.
+    /// When the oldest change was made that is not durable.
     pub(super) fn since_ns(&self) -> Option<i64> {
         self.since_ns
     }
 
-    /// Something waits in memory from now on, if nothing did before.
+    /// Something is not durable from now on, if all was before.
     pub(super) fn wait_since(&mut self, now_ns: i64) {
         self.since_ns.get_or_insert(now_ns);
-    }
-
-    /// Nothing waits any more.
-    pub(super) fn is_written(&mut self) {
-        self.since_ns = None;
     }
 
     /// Whether something went to the native head since the last sync.
@@ -131,9 +126,14 @@ impl WriteBuffer {
         self.native_since_sync |= native;
     }
 
-    /// Everything written so far is promised.
+    /// Everything is durable.
+    pub(super) fn nothing_waits(&mut self) {
+        self.since_ns = None;
+    }
+
+    /// Everything is durable and promised.
     pub(super) fn is_synced(&mut self) {
-        self.native_since_sync = false;
+        (self.native_since_sync, self.since_ns) = (false, None);
     }
 
     /// Adds a node to those that wait.

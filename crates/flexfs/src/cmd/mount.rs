@@ -12,6 +12,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use flexfs_core::MountOptions;
@@ -28,6 +29,9 @@ use crate::host::At;
 use crate::image::NewImage;
 use crate::tree::damage;
 use crate::{chips, cli, image, output, size};
+
+/// How old a change may get before it is made durable, unless `commit=` says otherwise.
+const COMMIT: Duration = Duration::from_millis(500);
 
 /// What the background process says when the mount works.
 const READY: &str = "mounted";
@@ -107,20 +111,16 @@ fn serve(order: &Order) -> Result<ExitCode> {
     let made = Made::what_is_missing(order)?;
     let Settings { policy, compress, cache_bytes, atime, commit, sync_image, mut manner, .. } = order.settings;
     let read_only = manner.read_only();
-    let mut options = MountOptions {
+    let options = MountOptions {
         read_only,
         policy,
         compression: compress.into(),
         cache_bytes,
         atime,
         times: manner.times(),
+        commit_ns: i64::try_from(commit.unwrap_or(COMMIT).as_nanos()).unwrap_or(i64::MAX),
         now_ns: now_ns(),
-        ..MountOptions::default()
     };
-    if let Some(commit) = commit {
-        manner.sync_after = commit;
-        options.commit_ns = i64::try_from(commit.as_nanos()).unwrap_or(i64::MAX);
-    }
     let mut fs = image::open(order.image, options)?;
     if let Some(damage) = damage::root(&mut fs) {
         let (image, how) = (order.image.display(), if damage.read_only { ", mounted read-only" } else { "" });

@@ -38,7 +38,7 @@ use crate::{image, output};
 use connection::connect;
 use mountpoint::Mounted;
 use server::Server;
-use volume::{SYNC_AFTER, Volume};
+use volume::Volume;
 
 /// The timer's longest sleep.
 const TICK: Duration = Duration::from_millis(250);
@@ -74,8 +74,6 @@ pub struct Manner {
     pub allow_other: bool,
     /// Whether the kernel may keep writes for a while.
     pub write_back: bool,
-    /// How old a change may get before the timer syncs it.
-    pub sync_after: Duration,
 }
 
 impl Default for Manner {
@@ -84,7 +82,6 @@ impl Default for Manner {
             flags: MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME,
             allow_other: false,
             write_back: true,
-            sync_after: SYNC_AFTER,
         }
     }
 }

@@ -343,7 +343,7 @@ impl Filesystem for Server {
         reply: ReplyEmpty,
     ) {
         self.writers.released(ino.0, flags);
-        answer_empty(reply, self.volume.change(|fs| fs.release(ino.0, now_ns())));
+        answer_empty(reply, self.volume.change(|fs| fs.release(ino.0)));
     }
 
     fn fsync(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
@@ -389,7 +389,7 @@ impl Filesystem for Server {
     }
 
     fn releasedir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
-        answer_empty(reply, self.volume.change(|fs| fs.release(ino.0, now_ns())));
+        answer_empty(reply, self.volume.change(|fs| fs.release(ino.0)));
     }
 
     fn fsyncdir(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {

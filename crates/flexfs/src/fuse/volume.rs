@@ -1,8 +1,7 @@
 //! The mounted file system as several threads share it: one lock, and what the lock must know of time.
 //!
-//! Every request, the timer and the unmount go through [`Volume`]. Invariants: whatever a request changed is
-//! synced at most `Manner::sync_after` plus one tick later, even if nobody asks; background work is done only while
-//! no request waits for the lock; after [`Volume::close`], or after a panic under the lock, every request gets
+//! Every request, the timer and the unmount go through [`Volume`]. Invariants: the volume hears of every request, and when
+//! it came; background work, which makes old changes durable, is done only while no request waits for the lock; after [`Volume::close`], or after a panic under the lock, every request gets
 //! `EIO` and nothing more reaches the chip.
 
 use std::fs::File;
@@ -20,13 +19,8 @@ use super::complaints::Complaints;
 use crate::clock::{now_ns, stamp_ns};
 use crate::health::Health;
 
-/// How old a change may get before the timer syncs it, unless a mount says otherwise.
-pub const SYNC_AFTER: Duration = Duration::from_millis(500);
-
 struct Open {
     fs: Fs<Chip>,
-    /// When the oldest change happened that no sync has covered.
-    dirty_since: Option<Instant>,
     /// When the chip's health was looked at last.
     health_seen: Option<Instant>,
 }
@@ -42,14 +36,16 @@ pub struct Volume {
     image: Option<File>,
     complaints: Complaints,
     manner: Manner,
+    /// What the volume's time counts from.
+    begun: Instant,
 }
 
 impl Volume {
     /// A volume, by the name under which one complains of it, whose syncs reach as far as `image`, if there is one.
     pub fn new(fs: Fs<Chip>, name: &Path, image: Option<File>, manner: &Manner) -> Self {
-        let open = Mutex::new(Some(Open { fs, dirty_since: None, health_seen: None }));
+        let open = Mutex::new(Some(Open { fs, health_seen: None }));
         let complaints = Complaints::about(name);
-        Self { open, waiting: AtomicUsize::new(0), image, complaints, manner: *manner }
+        Self { open, waiting: AtomicUsize::new(0), image, complaints, manner: *manner, begun: Instant::now() }
     }
 
     /// The time of a change of contents: a stamp, unless the kernel keeps those.
@@ -62,16 +58,12 @@ impl Volume {
 
     /// Runs an operation that changes nothing a sync would have to cover.
     pub fn read<T>(&self, op: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>) -> Result<T, Errno> {
-        self.locked(|open| op(&mut open.fs))
+        self.request(op)
     }
 
     /// Runs an operation whose effect a later sync must cover, or one at once where the mount is synchronous.
     pub fn change<T>(&self, op: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>) -> Result<T, Errno> {
-        let result = self.locked(|open| {
-            // What fails may have changed something before.
-            open.dirty_since.get_or_insert_with(Instant::now);
-            op(&mut open.fs)
-        })?;
+        let result = self.request(op)?;
         if self.manner.eager() {
             self.sync()?;
         }
@@ -80,8 +72,21 @@ impl Volume {
 
     /// Makes everything done so far durable: on the chip, and the chip on the disk under its image.
     pub fn sync(&self) -> Result<(), Errno> {
-        self.locked(sync)?;
+        self.request(Fs::sync)?;
         self.sync_image()
+    }
+
+    /// Runs an operation for a request of the kernel.
+    fn request<T>(&self, op: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>) -> Result<T, Errno> {
+        self.locked(|open| {
+            open.fs.request(self.mono_ns());
+            op(&mut open.fs)
+        })
+    }
+
+    /// Time since the volume was mounted.
+    fn mono_ns(&self) -> i64 {
+        i64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(i64::MAX)
     }
 
     fn sync_image(&self) -> Result<(), Errno> {
@@ -91,7 +96,7 @@ impl Volume {
         }
     }
 
-    /// What the timer does: syncs changes that have grown old, then one step of background work.
+    /// What the timer does: one step of background work.
     ///
     /// Says how long the timer may sleep; errors have been told.
     pub fn tick(&self, longest: Duration) -> Duration {
@@ -104,18 +109,17 @@ impl Volume {
         }
         let mut synced = false;
         let next = self.locked(|open| {
-            if open.dirty_since.is_some_and(|since| since.elapsed() >= self.manner.sync_after) {
-                sync(open)?;
-                synced = true;
-            }
-            open.fs.background(now_ns())
+            let before = open.fs.is_durable();
+            let next = open.fs.background(self.mono_ns(), now_ns());
+            synced = !before && open.fs.is_durable();
+            next
         });
         if synced {
             // Where that fails it has been told; nobody waits for it.
             let _ = self.sync_image();
         }
         match next {
-            Ok(Some(at_ns)) => Duration::from_nanos(u64::try_from(at_ns - now_ns()).unwrap_or(0)).min(longest),
+            Ok(Some(at_ns)) => Duration::from_nanos(u64::try_from(at_ns - self.mono_ns()).unwrap_or(0)).min(longest),
             Ok(None) | Err(_) => longest,
         }
     }
@@ -149,10 +153,4 @@ impl Volume {
         drop(guard);
         result.map_err(|error| self.complaints.answer(&error))
     }
-}
-
-fn sync(open: &mut Open) -> Result<(), Error> {
-    open.fs.sync(now_ns())?;
-    open.dirty_since = None;
-    Ok(())
 }

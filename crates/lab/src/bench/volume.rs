@@ -79,6 +79,7 @@ impl<N: Emulated> Volume<N> {
         call: impl FnOnce(&mut Fs<N>, i64) -> Result<T, Error>,
     ) -> Result<T, BenchError> {
         let before = self.fs.chip().emulated().now_ns();
+        self.fs.request(before as i64);
         let result = call(&mut self.fs, BASE_NS + before as i64);
         self.worst_op_ns = self.worst_op_ns.max(self.fs.chip().emulated().now_ns() - before);
         result.map_err(|source| BenchError::Fs { doing, source })
@@ -99,7 +100,7 @@ impl<N: Emulated> Volume<N> {
     }
 
     pub fn sync(&mut self) -> Result<(), BenchError> {
-        self.call("syncing", |fs, now_ns| fs.sync(now_ns))
+        self.call("syncing", |fs, _| fs.sync())
     }
 
     /// A new file with contents, from its creation to its closing.
@@ -112,7 +113,7 @@ impl<N: Emulated> Volume<N> {
             offset += piece.len() as u64;
         }
         self.sync()?;
-        self.call("closing a file", |fs, now_ns| fs.release(ino, now_ns))
+        self.call("closing a file", |fs, _| fs.release(ino))
     }
 
     /// Unmounts and gives the chip back, with the figures so far.

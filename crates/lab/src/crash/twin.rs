@@ -83,6 +83,7 @@ impl<N: Emulated> Twin<N> {
         };
         let call = clipped.as_ref().unwrap_or(call);
         self.now_ns += STEP_NS;
+        self.fs.request(self.now_ns);
         match call_fs(&mut self.fs, call, self.now_ns) {
             Ok(Reply::Count(count)) if count < call.adds_bytes() as usize && self.power_is_off() => {
                 self.cut_short(call)
@@ -101,7 +102,7 @@ impl<N: Emulated> Twin<N> {
     pub fn background(&mut self, steps: usize) -> Result<Outcome, String> {
         for _ in 0..steps {
             self.now_ns += STEP_NS;
-            match self.fs.background(self.now_ns) {
+            match self.fs.background(self.now_ns, self.now_ns) {
                 Ok(Some(next)) => self.now_ns = self.now_ns.max(next / STEP_NS * STEP_NS),
                 Ok(None) => break,
                 Err(_) if self.power_is_off() => return Ok(Outcome::PowerLost),

@@ -43,7 +43,7 @@ pub fn call_fs<N: Nand>(fs: &mut Fs<N>, call: &Call, now_ns: i64) -> Result<Repl
             fs.rename(*parent, name, *new_parent, new_name, *mode, now_ns).map(|()| Reply::Done)
         }
         Call::Open { ino } => fs.open(*ino).map(|()| Reply::Done),
-        Call::Release { ino } => fs.release(*ino, now_ns).map(|()| Reply::Done),
+        Call::Release { ino } => fs.release(*ino).map(|()| Reply::Done),
         Call::Read { ino, offset, len } => {
             let mut buf = vec![0x5a; *len];
             let (mut count, unchecked) = fs.read_unchecked(*ino, *offset, &mut buf)?;
@@ -75,7 +75,7 @@ pub fn call_fs<N: Nand>(fs: &mut Fs<N>, call: &Call, now_ns: i64) -> Result<Repl
             Reply::Names(names)
         }),
         Call::Removexattr { ino, name } => fs.removexattr(*ino, name, now_ns).map(|()| Reply::Done),
-        Call::Sync => fs.sync(now_ns).map(|()| Reply::Done),
+        Call::Sync => fs.sync().map(|()| Reply::Done),
     }
 }
 

@@ -28,7 +28,7 @@ fn with_file(rig: &Rig, chunks: u64) -> (Fs<Chip>, u64) {
     for chunk in 0..chunks {
         fs.write(ino, chunk * CHUNK_BYTES as u64, &contents(chunk, 0), 0).unwrap();
     }
-    fs.sync(0).unwrap();
+    fs.sync().unwrap();
     (fs, ino)
 }
 
@@ -39,7 +39,7 @@ fn mount(chip: Chip, rig: &Rig, now_ns: i64) -> Fs<Chip> {
 /// Does what a timer would until nothing is left to do.
 fn background(fs: &mut Fs<Chip>, now_ns: i64) {
     for _ in 0..10_000 {
-        if fs.background(now_ns).unwrap().is_none() {
+        if fs.background(now_ns, now_ns).unwrap().is_none() {
             return;
         }
     }
@@ -168,7 +168,7 @@ impl Life {
         self.remount();
         // There is time for what a mount looks at first.
         let now_ns = self.writes as i64 * 1_000_000;
-        while matches!(self.fs().background(now_ns), Ok(Some(_))) {}
+        while matches!(self.fs().background(now_ns, now_ns), Ok(Some(_))) {}
         // Whichever of the two it shows stays.
         let mut found = vec![0; CHUNK_BYTES];
         let ino = self.ino;
@@ -181,10 +181,10 @@ impl Life {
     fn store(&mut self, chunk: u64) -> Result<(), Error> {
         let (version, now_ns, ino) = (self.writes, self.writes as i64 * 1_000_000, self.ino);
         self.fs().write(ino, chunk * CHUNK_BYTES as u64, &contents(chunk, version), now_ns)?;
-        self.fs().sync(now_ns)?;
+        self.fs().sync()?;
         self.versions[chunk as usize].0 = version;
         if version.is_multiple_of(16) {
-            self.fs().background(now_ns)?;
+            self.fs().background(now_ns, now_ns)?;
         }
         Ok(())
     }
@@ -217,7 +217,7 @@ fn give_up(life: &mut Life, left: usize) -> Result<(), Error> {
     let shorter = SetAttr { size: Some((left * CHUNK_BYTES) as u64), ..SetAttr::default() };
     let ino = life.ino;
     life.fs().setattr(ino, shorter, 0)?;
-    life.fs().sync(0)
+    life.fs().sync()
 }
 
 /// Where nothing more fits, the end of the file is given up.
@@ -254,7 +254,7 @@ fn a_volume_left_to_itself_comes_to_rest_and_its_blocks_are_near_each_other() {
         for write in 0..16_000u64 {
             let chunk = mix(write) % (chunks / 10);
             fs.write(ino, chunk * CHUNK_BYTES as u64, &contents(chunk, 0), 0).unwrap();
-            fs.sync(0).unwrap();
+            fs.sync().unwrap();
         }
         let before = fs.info().unwrap();
         background(&mut fs, 0);

@@ -62,7 +62,7 @@ impl Damaged {
 fn what_is_moved_over_a_damaged_file_keeps_one_of_its_names() {
     for_each_page(Policy::BASELINE, |damaged| {
         let moved = damaged.fs.rename(ROOT_INO, b"good", ROOT_INO, b"victim", RenameMode::Replace, 3);
-        damaged.fs.sync(4)?;
+        damaged.fs.sync()?;
         assert_eq!(damaged.has(b"good"), moved.is_err());
         let (leads_to, good) = (damaged.fs.lookup(ROOT_INO, b"victim")?.ino, damaged.good);
         assert_eq!(leads_to == good, moved.is_ok());
@@ -75,7 +75,7 @@ fn what_is_moved_over_a_damaged_file_keeps_one_of_its_names() {
 fn a_damaged_file_can_be_removed() {
     let refused = for_each_page(Policy::BASELINE, |damaged| {
         let removed = damaged.fs.unlink(ROOT_INO, b"victim", 3);
-        damaged.fs.sync(4)?;
+        damaged.fs.sync()?;
         assert_eq!(damaged.has(b"victim"), removed.is_err());
         if let Ok(attr) = damaged.fs.getattr(damaged.victim) {
             assert_eq!(attr.nlink == 0, removed.is_ok());
@@ -91,9 +91,9 @@ fn what_a_damaged_file_takes_in_keeps_nobody_from_syncing() {
     for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
         let refused = for_each_page(policy, |damaged| {
             let appended = damaged.fs.write(damaged.victim, PIECES * STEP_BYTES, b"tail", 3);
-            damaged.fs.sync(4).unwrap();
+            damaged.fs.sync().unwrap();
             let other = damaged.fs.write(damaged.good, 4096, b"more", 5);
-            damaged.fs.sync(6).unwrap();
+            damaged.fs.sync().unwrap();
             appended.and(other).map(drop)
         });
         assert!(refused <= 2, "{refused}: only the other file's inode and its place in the index may be in the way");
@@ -121,7 +121,7 @@ fn a_file_made_with_attributes_is_there_or_is_not_counted() {
         let before = damaged.fs.statfs()?.files;
         let attributes: [(&[u8], &[u8]); 2] = [(b"system.a", b"1"), (b"system.b", b"2")];
         let made = damaged.fs.create_with(ROOT_INO, b"made", FILE, &attributes, 3);
-        damaged.fs.sync(4)?;
+        damaged.fs.sync()?;
         assert_eq!(damaged.fs.statfs()?.files - before, u64::from(made.is_ok()));
         assert_eq!(damaged.has(b"made"), made.is_ok());
         made.map(drop)
@@ -137,7 +137,7 @@ fn what_was_synced_beside_an_unreadable_page_of_the_index_is_there_after_the_nex
     for_each_page(Policy::BASELINE, |volume| {
         let late = volume.fs.create(ROOT_INO, b"late", FILE, 2)?.ino;
         assert_eq!(volume.fs.write(late, 0, &bytes, 2)?, bytes.len());
-        volume.fs.sync(2)?;
+        volume.fs.sync()?;
         let mounted = Fs::mount(volume.fs.chip().snapshot(), MountOptions { now_ns: 3, ..MountOptions::default() });
         let mut fs = mounted.map_err(|(_, error)| panic!("mount: {error}")).unwrap();
         match fs.info().unwrap().ended {

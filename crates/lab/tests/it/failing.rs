@@ -74,7 +74,7 @@ fn index_pages_that_move_together_are_found_again() {
         let mut supply = Supply::new(round);
         let mut fs = mount(start.snapshot(), &rig);
         overwrite(&mut fs, &mut supply, round, 40);
-        fs.sync(0).unwrap();
+        fs.sync().unwrap();
         fs.chip_mut().fail_program_at(round);
         let (chip, unmounted) = fs.unmount(1);
         unmounted.unwrap();
@@ -105,12 +105,12 @@ fn units_of_two_heads_that_fail_together_lose_nothing() {
             written.push(chunk);
         }
         for _ in 0..supply.below(6) {
-            fs.background(0).unwrap();
+            fs.background(0, 0).unwrap();
         }
         let failed = fs.chip().counters().program_failures;
         fs.chip_mut().fail_program_at(0);
         fs.chip_mut().fail_program_at(1 + supply.below(2));
-        fs.sync(0).unwrap();
+        fs.sync().unwrap();
         both += u32::from(fs.chip().counters().program_failures == failed + 2);
         let more = supply.below(40) as usize;
         overwrite(&mut fs, &mut supply, round, more);
@@ -145,9 +145,9 @@ fn a_volume_that_can_place_a_record_nowhere_writes_no_more() {
         fs.chip_mut().fail_program_at(0);
         (0..1000).for_each(|erase| fs.chip_mut().fail_erase_at(erase));
         let attr = fs.lookup(ROOT_INO, b"file").unwrap();
-        fs.write(attr.ino, 0, &[9; CHUNK_BYTES], 0).and_then(|_| fs.sync(0)).unwrap_err();
+        fs.write(attr.ino, 0, &[9; CHUNK_BYTES], 0).and_then(|_| fs.sync()).unwrap_err();
         assert_eq!(fs.write(attr.ino, 0, &[9; CHUNK_BYTES], 0), Err(Error::ReadOnly), "{profile}");
-        assert_eq!(fs.sync(0), Err(Error::ReadOnly), "{profile}");
+        assert_eq!(fs.sync(), Err(Error::ReadOnly), "{profile}");
         let mut found = [0; CHUNK_BYTES];
         fs.read(attr.ino, CHUNK_BYTES as u64, &mut found).unwrap();
     }
@@ -231,7 +231,7 @@ fn a_cut_while_an_anchor_block_is_replaced_leaves_no_block_that_looks_erased() {
         hurt.cut_power_at(cut);
         let mut fs = mount(hurt, &rig);
         let attr = fs.lookup(ROOT_INO, b"file").unwrap();
-        let _cut_short = fs.write(attr.ino, 0, &[9; CHUNK_BYTES], 0).and_then(|_| fs.sync(0));
+        let _cut_short = fs.write(attr.ino, 0, &[9; CHUNK_BYTES], 0).and_then(|_| fs.sync());
         let mut hurt = fs.into_chip();
         hurt.cancel_cut();
         hurt.power_on();
@@ -341,7 +341,7 @@ fn a_volume_of_short_blocks_that_lost_an_anchor_block_survives_a_cut_in_its_reco
         hurt.power_on();
         let mut fs = mount(hurt, &rig);
         // So many blocks are bad now that little may be written, but what gives space back.
-        fs.unlink(ROOT_INO, b"file", 0).and_then(|_| fs.sync(0)).unwrap_or_else(|e| panic!("round {round}: {e}"));
+        fs.unlink(ROOT_INO, b"file", 0).and_then(|_| fs.sync()).unwrap_or_else(|e| panic!("round {round}: {e}"));
         assert_eq!(fs.check().unwrap().findings, Vec::<String>::new(), "round {round}");
     }
 }
@@ -384,7 +384,7 @@ fn overwrite(fs: &mut Fs<Chip>, supply: &mut Supply, round: u64, writes: usize) 
         let chunk = supply.below(attr.size / CHUNK_BYTES as u64);
         let data = [chunk as u8 ^ round as u8; CHUNK_BYTES];
         fs.write(attr.ino, chunk * CHUNK_BYTES as u64, &data, 0).unwrap_or_else(|e| panic!("round {round}: {e}"));
-        fs.sync(0).unwrap_or_else(|e| panic!("round {round}: {e}"));
+        fs.sync().unwrap_or_else(|e| panic!("round {round}: {e}"));
         let mut found = [0; CHUNK_BYTES];
         fs.read(attr.ino, chunk * CHUNK_BYTES as u64, &mut found).unwrap();
         assert!(found == data, "round {round}, chunk {chunk}");

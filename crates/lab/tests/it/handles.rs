@@ -19,7 +19,7 @@ fn a_file_without_a_name_that_is_open_at_the_unmount_goes_with_it() {
     fs.open(ino).unwrap();
     fs.write(ino, 0, &[7; 50_000], 1).unwrap();
     fs.unlink(ROOT_INO, b"file", 2).unwrap();
-    fs.sync(2).unwrap();
+    fs.sync().unwrap();
     assert_eq!(fs.statfs().unwrap().files, 2, "it is still open");
     let (chip, unmounted) = fs.unmount(3);
     unmounted.unwrap();

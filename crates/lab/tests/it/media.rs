@@ -47,7 +47,7 @@ fn filled_chip(policy: Policy) -> (Rig, Chip) {
     for file in 0..FILES {
         let ino = fs.create(ROOT_INO, format!("file{file}").as_bytes(), node, 1).unwrap().ino;
         fs.write(ino, 0, &contents(file), 1).unwrap();
-        fs.sync(1).unwrap();
+        fs.sync().unwrap();
     }
     let (chip, result) = fs.unmount(1);
     result.unwrap();
@@ -138,7 +138,7 @@ fn a_volume_at_rest_has_two_pages_that_say_where_everything_stands() {
         let mut fs = mount(chip.snapshot(), &rig).unwrap();
         let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
         fs.create(ROOT_INO, b"new", node, 2).unwrap();
-        fs.sync(2).unwrap();
+        fs.sync().unwrap();
         fs.chip_mut().cut_power_at(cuts);
         let (mut chip, outcome) = fs.unmount(2);
         if outcome.is_ok() {

@@ -26,7 +26,7 @@ fn volume() -> (Rig, Chip, BTreeSet<Vec<u8>>) {
         fs.write(ino, 0, &[number; FILE_BYTES], 1).unwrap();
         was.insert(vec![number; FILE_BYTES]);
         if number % 3 == 0 {
-            fs.sync(1).unwrap();
+            fs.sync().unwrap();
         }
     }
     let (chip, unmounted) = fs.unmount(1);

@@ -35,7 +35,7 @@ impl Volume {
         let mut fs = Fs::mount(chip, options).map_err(|(_, error)| error).unwrap();
         let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
         let file = fs.create(ROOT_INO, b"data", node, 0).unwrap().ino;
-        fs.sync(0).unwrap();
+        fs.sync().unwrap();
         Self { fs, file, written: 0 }
     }
 
@@ -55,7 +55,7 @@ impl Volume {
         while self.blocks().free >= FREE_SOFT {
             self.append();
         }
-        self.fs.sync(0).unwrap();
+        self.fs.sync().unwrap();
         self.blocks()
     }
 
@@ -64,7 +64,7 @@ impl Volume {
         let before = self.blocks();
         let mut now_ns = 0;
         while before.slc - self.blocks().slc < 2 {
-            now_ns = self.fs.background(now_ns).unwrap().expect("it is short of free blocks");
+            now_ns = self.fs.background(now_ns, now_ns).unwrap().expect("it is short of free blocks");
         }
         self.blocks()
     }

@@ -22,7 +22,7 @@ fn torn() -> (Rig, Chip, Vec<u8>) {
     }
     fs.open(gone).unwrap();
     fs.unlink(ROOT_INO, b"gone", 1).unwrap();
-    fs.sync(1).unwrap();
+    fs.sync().unwrap();
     fs.chip_mut().cut_power().unwrap();
     let mut chip = fs.into_chip();
     chip.power_on();

@@ -285,7 +285,7 @@ fn an_anchor_among_data_does_not_stand_in_the_way_of_the_new_one() {
     let file = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
     let ino = fs.create(ROOT_INO, b"file", file, 1).unwrap().ino;
     fs.write(ino, 0, &[7; 30 * 4096], 1).unwrap();
-    fs.sync(1).unwrap();
+    fs.sync().unwrap();
     let ino = fs.create(ROOT_INO, b"last", file, 1).unwrap().ino;
     fs.write(ino, 0, &[8; 10 * 4096], 1).unwrap();
     let (chip, unmounted) = fs.unmount(1);
@@ -328,7 +328,7 @@ fn what_stood_in_an_unreadable_page_is_missing_and_not_as_it_was_before() {
     fs.write(other, 0, &[9; 20 * 4096], 1).unwrap();
     for version in 1..3 {
         fs.write(ino, 0, &[version; 4096], 1).unwrap();
-        fs.sync(1).unwrap();
+        fs.sync().unwrap();
     }
     fs.write(other, 20 * 4096, &[9; 20 * 4096], 1).unwrap();
     let (chip, unmounted) = fs.unmount(1);

@@ -105,7 +105,7 @@ impl Life {
             let bytes = contents(seed, chunk, 0, chunk_bytes);
             fs.write(large, chunk * chunk_bytes as u64, &bytes, 0).unwrap();
         }
-        fs.sync(0).unwrap();
+        fs.sync().unwrap();
         let rig = soak.rig.clone();
         (
             Self { rig, seed, now_ns: 0, small, large, chunk_bytes, versions, unsynced: 0..0, tally: Tally::default() },
@@ -129,12 +129,12 @@ impl Life {
             }
             written => written?,
         };
-        fs.sync(self.now_ns)?;
+        fs.sync()?;
         self.versions[first..first + written / self.chunk_bytes].iter_mut().for_each(|version| *version += 1);
         self.unsynced = 0..0;
         for _ in 0..BACKGROUND_CALLS {
             self.now_ns += BETWEEN_NS;
-            fs.background(self.now_ns)?;
+            fs.background(self.now_ns, self.now_ns)?;
         }
         Ok(())
     }

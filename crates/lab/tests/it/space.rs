@@ -135,7 +135,7 @@ fn apply<N: Emulated>(fs: &mut Fs<N>, ino: Ino, model: &mut Model, step: &Step, 
             fs.setattr(ino, SetAttr { size: Some(size), ..SetAttr::default() }, now_ns)?;
             model.truncate(size);
         }
-        Step::Sync | Step::Cut => fs.sync(now_ns)?,
+        Step::Sync | Step::Cut => fs.sync()?,
         Step::Remount => {}
     }
     Ok(())
@@ -216,7 +216,7 @@ fn fill<N: Emulated>(fs: &mut Fs<N>) {
             }
         }
     }
-    fs.sync(4).unwrap();
+    fs.sync().unwrap();
     assert_eq!(fs.write(ino, at.next_multiple_of(CHUNK), &noise[..4096], 5), Err(Error::NoSpace));
 }
 
@@ -254,7 +254,7 @@ fn what_was_reserved_can_be_written_on_a_full_volume_whatever_came_between() {
         for (chunk, data) in noise.chunks(CHUNK as usize).enumerate().rev() {
             let count = fs.write(ino, chunk as u64 * CHUNK, data, 7);
             assert_eq!(count, Ok(CHUNK as usize), "{policy:?}, chunk {chunk}: {:?}", fs.statfs());
-            fs.sync(8).unwrap();
+            fs.sync().unwrap();
         }
         let mut found = vec![0; RESERVED as usize];
         assert_eq!(fs.read(ino, 0, &mut found), Ok(RESERVED as usize));
@@ -291,7 +291,7 @@ fn all_there_is_can_be_reserved_written_and_overwritten() {
             // Backwards, with a sync each: as many places in the index as there can be.
             for chunk in (0..chunks).rev() {
                 let data = Fill { seed: chunk + round, start: 0, texture: Texture::Noise }.bytes(CHUNK as usize);
-                let written = fs.write(ino, chunk * CHUNK, &data, 2).and_then(|count| fs.sync(3).map(|()| count));
+                let written = fs.write(ino, chunk * CHUNK, &data, 2).and_then(|count| fs.sync().map(|()| count));
                 assert_eq!(written, Ok(CHUNK as usize), "{blocks} x {pages}, {policy:?}: chunk {chunk} of {chunks}");
             }
         }
@@ -331,13 +331,13 @@ fn what_was_reserved_can_be_written_bit_by_bit_and_overwritten_on_a_full_volume(
             fs.write(ino, chunk * CHUNK, &noise(chunk, 100), 2).unwrap();
         }
         fs.write(ino, 70 * CHUNK, &[7; 4096], 2).unwrap();
-        fs.sync(2).unwrap();
+        fs.sync().unwrap();
         fill(&mut fs);
         for round in 0..3 {
             for chunk in 0..64 {
                 let data = noise(chunk + round, CHUNK as usize - 100);
                 assert_eq!(fs.write(ino, chunk * CHUNK + 100, &data, 6), Ok(data.len()), "{compression:?} {chunk}");
-                fs.sync(7).unwrap();
+                fs.sync().unwrap();
             }
         }
         let report = fs.check().unwrap();
@@ -388,7 +388,7 @@ fn a_full_volume_of_very_many_small_files_can_be_mounted_again_and_emptied() {
         for number in 0..inos.len() {
             fs.unlink(ROOT_INO, format!("f{number}").as_bytes(), 13).expect(&what);
         }
-        fs.sync(14).unwrap();
+        fs.sync().unwrap();
         assert_eq!(fs.statfs().unwrap().files, 1);
     }
 }

@@ -19,7 +19,7 @@ fn make(fs: &mut Fs<Chip>, name: &[u8]) -> Ino {
 
 fn write(fs: &mut Fs<Chip>, ino: Ino, chunk: u64, byte: u8) {
     fs.write(ino, chunk * CHUNK as u64, &[byte; CHUNK], 1).unwrap();
-    fs.sync(1).unwrap();
+    fs.sync().unwrap();
 }
 
 /// Damages the pages that hold these bytes.
@@ -82,7 +82,7 @@ fn punched(rig: &Rig) -> Chip {
     // The record stands among what is written over, and of the inode beside it there is a newer one.
     (0..40).for_each(|_| write(&mut fs, hot, 0, 8));
     fs.punch(file, CHUNK as u64, CHUNK as u64, 1).unwrap();
-    fs.sync(1).unwrap();
+    fs.sync().unwrap();
     (0..40).for_each(|_| write(&mut fs, hot, 0, 8));
     fs.setattr(file, SetAttr { mode: Some(0o600), ..SetAttr::default() }, 1).unwrap();
     (0..600).for_each(|_| write(&mut fs, hot, 0, 8));

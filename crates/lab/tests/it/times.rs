@@ -54,7 +54,7 @@ fn the_volumes_times_stand_in_the_order_of_the_calls() {
         assert!(now_ns - changed < 256_000, "step {step}: {changed} at {now_ns}");
         last = made;
         if step % 50 == 0 {
-            fs.sync(now_ns).unwrap();
+            fs.sync().unwrap();
             fs = after_a_cut(fs, &rig);
             assert_eq!([fs.getattr(ino).unwrap().mtime_ns, fs.getattr(ROOT_INO).unwrap().mtime_ns], [changed, made]);
         }
@@ -79,7 +79,7 @@ fn the_callers_times_stay_whatever_changes_and_wherever_the_power_fails() {
         change(&mut fs, ino, step as usize, now_ns);
         assert_eq!(times(fs.getattr(ino).unwrap()), expected, "step {step}");
         if step % 3 == 0 {
-            fs.sync(now_ns).unwrap();
+            fs.sync().unwrap();
             fs = after_a_cut(fs, &rig);
             assert_eq!(times(fs.getattr(ino).unwrap()), expected, "step {step}, after a cut");
         }
@@ -94,10 +94,10 @@ fn a_change_in_the_tick_of_a_time_that_was_set_is_replayed_as_it_was() {
         let mut fs = volume(&rig);
         let ino = fs.create(ROOT_INO, b"file", FILE, BEGIN_NS - 1_000_000_000).unwrap().ino;
         fs.setattr(ino, SetAttr { mtime_ns: Some(BEGIN_NS), ..SetAttr::default() }, BEGIN_NS - 500_000_000).unwrap();
-        fs.sync(BEGIN_NS).unwrap();
+        fs.sync().unwrap();
         (0..others).for_each(|n| change(&mut fs, ino, n, BEGIN_NS - 1_000_000 * n as i64));
         change(&mut fs, ino, 0, BEGIN_NS + 10);
-        fs.sync(BEGIN_NS).unwrap();
+        fs.sync().unwrap();
         let left = times(fs.getattr(ino).unwrap());
         assert_eq!(times(after_a_cut(fs, &rig).getattr(ino).unwrap()), left, "{others} changes before");
     }

@@ -17,7 +17,7 @@ fn the_block_kept_for_anchors_is_free_for_a_recovery() {
     let chunks = fs.statfs().unwrap().free_bytes * 8 / 10 / 4096;
     let mut lacked = 0;
     for chunk in 0..2 * chunks {
-        fs.write(ino, (chunk * chunk + chunk / 3) % chunks * 4096, &[2; 4096], 1).and_then(|_| fs.sync(1)).unwrap();
+        fs.write(ino, (chunk * chunk + chunk / 3) % chunks * 4096, &[2; 4096], 1).and_then(|_| fs.sync()).unwrap();
         if chunk > chunks && chunk.is_multiple_of(chunks / 4) {
             fs.store_mut().checkpoint_now().unwrap();
             let flash = fs.store_mut().records_mut().flash_mut();
@@ -39,7 +39,7 @@ fn what_fails_to_be_programmed_before_an_anchor_of_a_new_pair_is_read_from_its_n
     (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 24);
     let mut fs = mounted(formatted_as(&profile), Policy::BASELINE);
     let ino = file(&mut fs, b"file");
-    fs.sync(1).unwrap();
+    fs.sync().unwrap();
     fs.write(ino, 0, &[7; 4096], 1).unwrap();
     fs.store_mut().records_mut().flash_mut().lose_anchor_block().unwrap();
     fs.chip_mut().fail_program_at(0);
@@ -54,7 +54,7 @@ fn what_fails_to_be_programmed_before_an_anchor_of_a_new_pair_is_read_from_its_n
 #[test]
 fn a_pair_that_is_whole_again_goes_on_in_its_new_block() {
     let mut fs = mounted(formatted(), Policy::BASELINE);
-    fs.sync(1).unwrap();
+    fs.sync().unwrap();
     let flash = fs.store_mut().records_mut().flash_mut();
     flash.own_anchor().unwrap();
     let left = flash.lose_anchor_block().unwrap();

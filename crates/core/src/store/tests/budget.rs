@@ -18,7 +18,7 @@ fn blocks_that_the_last_page_emptied_are_not_free_for_certain() {
     let before = flash(&fs).free_blocks();
     assert_eq!(flash(&fs).free().certain(), before);
     fs.punch(ino, 0, 40 * 4096, 1).unwrap();
-    fs.sync(1).unwrap();
+    fs.sync().unwrap();
     assert!(flash(&fs).free_blocks() >= before + 3, "{before} before, {} now", flash(&fs).free_blocks());
     assert!(flash(&fs).free().certain() <= before, "{}", flash(&fs).free().certain());
     fs.store_mut().checkpoint_now().unwrap();
@@ -38,7 +38,7 @@ fn blocks_emptied_while_a_checkpoint_is_written_are_not_free_for_certain_after_i
     file(&mut fs, b"another");
     fs.store_mut().run(Job::Checkpoint).unwrap();
     fs.punch(ino, 0, 40 * 4096, 1).unwrap();
-    fs.sync(1).unwrap();
+    fs.sync().unwrap();
     fs.store_mut().finish_checkpoint().unwrap();
     assert!(flash(&fs).free_blocks() >= before + 3, "{before} before, {} now", flash(&fs).free_blocks());
     assert!(flash(&fs).free().certain() <= before, "{}", flash(&fs).free().certain());
@@ -51,11 +51,11 @@ fn a_full_chip_keeps_a_block_for_the_first_that_fails() {
     let mut fs = mounted(formatted(), Policy::BASELINE);
     let ino = file(&mut fs, b"file");
     let (mut chunks, mut least) = (0, u32::MAX);
-    while fs.write(ino, chunks * 4096, &[1; 4096], 1).and_then(|_| fs.sync(1)).is_ok() {
+    while fs.write(ino, chunks * 4096, &[1; 4096], 1).and_then(|_| fs.sync()).is_ok() {
         chunks += 1;
     }
     for chunk in 0..4 * chunks {
-        fs.write(ino, (chunk * chunk + chunk / 3) % chunks * 4096, &[2; 4096], 1).and_then(|_| fs.sync(1)).unwrap();
+        fs.write(ino, (chunk * chunk + chunk / 3) % chunks * 4096, &[2; 4096], 1).and_then(|_| fs.sync()).unwrap();
         least = least.min(flash(&fs).free_blocks().saturating_sub(budget::index_floor(fs.store().records())));
     }
     assert_eq!(least, 4, "the caller's, one to collect into, one for what a recovery copies, one that may fail");

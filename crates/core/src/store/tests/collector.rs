@@ -43,7 +43,7 @@ fn what_one_slc_block_does_not_hold_stays_native() {
     empty_one_above(&mut fs, slc_bytes);
     assert_eq!(native_bytes(&fs), before, "it was moved to SLC");
     fs.punch(ino, CHUNK_BYTES, 3 * block_bytes as u64, 1).unwrap();
-    fs.sync(1).unwrap();
+    fs.sync().unwrap();
     // The first chunk, and the file's inode.
     for _ in 0..2 {
         if native_bytes(&fs) > 0 {
@@ -61,7 +61,7 @@ fn a_victim_that_was_emptied_and_used_again_is_let_go() {
     let ino = file(&mut fs, b"file");
     let overwrite = |fs: &mut Fs<Chip>, turn: u64| {
         fs.write(ino, turn % CHUNKS * CHUNK_BYTES, &[turn as u8; CHUNK_BYTES as usize], 1).unwrap();
-        fs.sync(1).unwrap();
+        fs.sync().unwrap();
     };
     (0..3 * CHUNKS).for_each(|turn| overwrite(&mut fs, turn));
     let full = |block: &Block| !block.open && block.entry.live_bytes > CHUNK_BYTES as u32;
@@ -90,7 +90,7 @@ fn an_operation_first_follows_what_moved_while_another_failed() {
     (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 24);
     let mut fs = mounted(formatted_as(&profile), Policy::BASELINE);
     let ino = file(&mut fs, b"file");
-    fs.sync(1).unwrap();
+    fs.sync().unwrap();
     fs.write(ino, 0, &[7; CHUNK_BYTES as usize], 1).unwrap();
     fs.chip_mut().fail_program_at(0);
     fs.store_mut().records_mut().flash_mut().flush_units().unwrap();
