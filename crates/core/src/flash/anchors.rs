@@ -12,7 +12,7 @@ use nand::{Cause, CellMode, Nand, NandError};
 use super::Flash;
 use super::newest::{self, Found, Page};
 use crate::error::{Error, Result};
-use crate::format::anchor::{Anchor, MAKESHIFT_UNITS, half_used, ordinary_units};
+use crate::format::anchor::{Anchor, MAKESHIFT_UNITS, Named, half_used, ordinary_units};
 use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::{Kind, Tag};
 
@@ -45,8 +45,8 @@ pub struct AnchorLog {
     pub(super) unit: u32,
     /// The newest anchor.
     pub(super) last: Option<Anchor>,
-    /// Blocks named since the checkpoint: head, block, era.
-    pub(super) names: Vec<(u8, u32, u64)>,
+    /// Blocks named since the checkpoint, and in which era.
+    pub(super) names: Vec<(Named, u64)>,
     pub(super) other: Other,
     /// The block with the newest anchor is written on because there is no other: what was programmed is read back.
     pub(super) makeshift: bool,
@@ -102,7 +102,7 @@ impl<N: Nand> Flash<N> {
             }
             anchor.serial = self.anchors.last.as_ref().map_or(0, |last| last.serial) + 1;
             anchor.pair = self.anchors.pair;
-            anchor.names = self.anchors.names.iter().map(|&(head, block, _)| (head, block)).collect();
+            anchor.names = self.anchors.names.iter().map(|&(named, _)| named).collect();
             anchor.written_bytes = self.slots.written_bytes;
             let (current, unit) = (self.anchors.current, self.anchors.unit);
             let Some(&block) = self.anchors.pair.get(current) else { return Err(Error::NoSpace) };
@@ -134,7 +134,7 @@ impl<N: Nand> Flash<N> {
     /// Writes a checkpoint's anchor: blocks named before its era began are not named any more.
     pub fn write_checkpoint(&mut self, anchor: Anchor, era: u64) -> Result<()> {
         let names = self.anchors.names.clone();
-        self.anchors.names.retain(|&(_, _, named)| named >= era);
+        self.anchors.names.retain(|&(_, named)| named >= era);
         // Of a volume at rest no single page may be the only one that says where the rest is.
         let once = if anchor.clean { self.write_anchor(anchor.clone()) } else { Ok(()) };
         let outcome = once.and_then(|()| self.write_anchor(anchor));
@@ -164,7 +164,7 @@ impl<N: Nand> Flash<N> {
         let era = self.numbers.era();
         (self.anchors.pair, self.anchors.newest, self.anchors.current) = (anchor.pair, newest, newest);
         (self.anchors.end, self.anchors.unit) = (found.end, self.slots.shape.slc.units);
-        self.anchors.names = anchor.names.iter().map(|&(head, block)| (head, block, era)).collect();
+        self.anchors.names = anchor.names.iter().map(|&named| (named, era)).collect();
         self.remember_anchor(anchor);
     }
 

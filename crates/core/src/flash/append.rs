@@ -7,7 +7,7 @@ use nand::{Nand, NandError};
 use super::head::{Exposed, Head, HeadId};
 use super::{Flash, Moved, Purpose};
 use crate::error::{Error, Result};
-use crate::format::anchor::NAMES_MAX;
+use crate::format::anchor::{NAMES_MAX, Named};
 use crate::format::place::Slot;
 use crate::format::summary;
 use crate::format::table::Use;
@@ -399,13 +399,13 @@ impl<N: Nand> Flash<N> {
             return Ok(());
         }
         let outcome = if self.anchors.names.len() < NAMES_MAX {
-            self.anchors.names.push((id as u8, block, self.numbers.era()));
+            self.anchors.names.push((Named { head: id as u8, block }, self.numbers.era()));
             self.rewrite_anchor()
         } else {
             Err(Error::NoSpace)
         };
         if outcome.is_err() {
-            self.anchors.names.retain(|&(_, named, _)| named != block);
+            self.anchors.names.retain(|(named, _)| named.block != block);
             if let Some(mut found) = self.slots.blocks.get_mut(block) {
                 found.open = false;
             }

@@ -39,6 +39,13 @@ pub struct Moved {
     pub to: Slot,
 }
 
+/// A page of the index or of the block table that stands elsewhere now.
+#[derive(Clone, Copy, Debug)]
+pub struct MovedPage {
+    pub from: Slot,
+    pub to: Slot,
+}
+
 /// In which part of its life a mount is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {

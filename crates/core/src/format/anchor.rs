@@ -49,6 +49,13 @@ pub struct HeadAt {
     pub unit: u32,
 }
 
+/// A block that a head may open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub head: u8,
+    pub block: u32,
+}
+
 /// What an anchor says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anchor {
@@ -84,8 +91,8 @@ pub struct Anchor {
     pub created_ns: i64,
     pub now_ns: i64,
     pub heads: Vec<HeadAt>,
-    /// Blocks named since the checkpoint for heads whose last block could not name one; (`head`, `block`).
-    pub names: Vec<(u8, u32)>,
+    /// Blocks named since the checkpoint for heads whose last block could not name one.
+    pub names: Vec<Named>,
     /// Pages of the block table ([`super::place::NO_SLOT`]: never written, all entries are defaults).
     pub tables: Vec<Slot>,
     /// Blocks whose entry differs from the table pages.
@@ -214,7 +221,7 @@ impl Anchor {
         }
         let mut out = Vec::with_capacity(slot_bytes);
         out.extend_from_slice(fixed.as_bytes());
-        for &(head, block) in &self.names {
+        for &Named { head, block } in &self.names {
             out.push(head);
             out.extend_from_slice(&block.to_le_bytes());
         }
@@ -273,7 +280,9 @@ impl Anchor {
             heads: heads.map(|raw| HeadAt { head: raw.head, block: raw.block.get(), unit: raw.unit.get() }).collect(),
             names: names
                 .chunks_exact(NAME_BYTES)
-                .filter_map(|name| name.split_first().map(|(head, block)| (*head, wide(block) as u32)))
+                .filter_map(|name| {
+                    name.split_first().map(|(head, block)| Named { head: *head, block: wide(block) as u32 })
+                })
                 .collect(),
             tables: tables.chunks_exact(TABLE_BYTES).map(wide).collect(),
             changes: changes

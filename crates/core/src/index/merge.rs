@@ -36,7 +36,7 @@ pub struct Merge {
     /// Pages to write anew although nothing in them changes: (level, key).
     touch: BTreeSet<(u8, Key)>,
     /// Pages of the old tree that the new one does without.
-    dead: Vec<Slot>,
+    obsolete: Vec<Slot>,
     /// Pages written.
     new: Vec<Slot>,
 }
@@ -53,7 +53,7 @@ impl Merge {
             carry: Vec::new(),
             carry_listed: None,
             touch,
-            dead: Vec::new(),
+            obsolete: Vec::new(),
             new: Vec::new(),
         }
     }
@@ -95,8 +95,8 @@ impl Merge {
     }
 
     /// Pages of the old tree that the new one does without.
-    pub fn dead(&self) -> &[Slot] {
-        &self.dead
+    pub fn obsolete(&self) -> &[Slot] {
+        &self.obsolete
     }
 
     /// Pages written.
@@ -113,7 +113,7 @@ impl Merge {
     }
 
     fn tree(&self, root: Option<(Slot, u8)>) -> Tree {
-        let pages = (self.old.pages + self.new.len() as u64).saturating_sub(self.dead.len() as u64);
+        let pages = (self.old.pages + self.new.len() as u64).saturating_sub(self.obsolete.len() as u64);
         Tree { root, pages }
     }
 
@@ -153,7 +153,7 @@ impl Merge {
             None => (Vec::new(), 0, KEY_END, 0),
         };
         if let Some(found) = &found {
-            self.dead.push(found.slot);
+            self.obsolete.push(found.slot);
             self.above.set(found.listed, Change::Cut(1));
         }
         let changes = self.changes.as_ref().unwrap_or(frozen);

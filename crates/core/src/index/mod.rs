@@ -41,6 +41,14 @@ pub struct Replaced {
     pub any: bool,
 }
 
+/// Content that stands elsewhere now.
+#[derive(Clone, Copy, Debug)]
+pub struct Relocation {
+    pub key: Key,
+    pub from: Place,
+    pub to: Place,
+}
+
 impl Index {
     /// The index of a checkpoint.
     pub fn new(tree: Tree, reserved_chunks: u64) -> Self {
@@ -193,14 +201,9 @@ impl Index {
         slots.release(entry.place, release);
     }
 
-    /// Makes `key` point to a copy, if it still points to the original. Whether it did.
-    pub fn relocate<N: Nand>(
-        &mut self,
-        slots: &mut Slots<N>,
-        key: Key,
-        (from, to): (Place, Place),
-        release: Release,
-    ) -> Result<bool> {
+    /// Makes a key point to a copy, if it still points to the original. Whether it did.
+    pub fn relocate<N: Nand>(&mut self, slots: &mut Slots<N>, moved: Relocation, release: Release) -> Result<bool> {
+        let Relocation { key, from, to } = moved;
         if !self.points_to(slots, key, from)? {
             return Ok(false);
         }

@@ -6,7 +6,7 @@ use nand::{Nand, NandError};
 
 use super::format::{name_seed, volume_seed};
 use super::replay::Replay;
-use super::scan::{Scan, end_of_meta};
+use super::scan::{Scan, Tail, end_of_meta};
 use crate::error::{Error, Result};
 use crate::flash::blocks::BlockTable;
 use crate::flash::head::HeadId;
@@ -208,7 +208,7 @@ fn recover<N: Nand>(store: &mut Store<N>, anchor: &Anchor, scan: &Scan) -> Resul
     let fresh = anchor.recoveries > 0 && store.can_recover_in_fresh_blocks();
     let flash = store.records_mut().flash_mut();
     // A head may have left several blocks without a summary: it stood in the last one.
-    for &(id, block, unit) in scan.tails.iter().rev().filter(|_| !fresh) {
+    for &Tail { id, block, unit } in scan.tails.iter().rev().filter(|_| !fresh) {
         if flash.slots().head(id).block().is_none() {
             reopen_head(flash, id, block, unit);
         }

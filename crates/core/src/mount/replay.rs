@@ -20,8 +20,8 @@ use crate::format::node::{self, Body, Order};
 use crate::format::place::{Place, Slot};
 use crate::format::table::Use;
 use crate::format::tag::{Kind, tick_ns, ticks};
-use crate::index::Replaced;
 use crate::index::delta::Change;
+use crate::index::{Relocation, Replaced};
 use crate::store::records::Records;
 
 /// What was counted, or not, because nothing was found in its place. Where the log is applied to nothing, that may have
@@ -227,7 +227,7 @@ impl<'a, N: Nand> Replay<'a, N> {
         let (by_copy, by_record) = (self.release(By::Copy(0)), self.release(By::Record(seq)));
         let (index, slots) = self.records.index_mut();
         match basis {
-            Basis::Checkpoint => or_unseen(index.relocate(slots, key, (from, to), by_copy)).map(|_| ()),
+            Basis::Checkpoint => or_unseen(index.relocate(slots, Relocation { key, from, to }, by_copy)).map(|_| ()),
             // What it was taken from may be gone, and whatever tells of that. It was current when it was written.
             Basis::Nothing => index.set(slots, key, Change::Put(to), by_record, false).map(|_| ()),
         }

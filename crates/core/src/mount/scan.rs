@@ -28,6 +28,13 @@ pub struct Visited {
     pub sealed: bool,
 }
 
+/// Where a head can go on.
+pub struct Tail {
+    pub id: HeadId,
+    pub block: u32,
+    pub unit: u32,
+}
+
 /// What the log holds since the checkpoint.
 pub struct Scan {
     pub(super) seq: u64,
@@ -37,7 +44,7 @@ pub struct Scan {
     /// Recoveries begun before this one: pages that look erased but may be torn.
     recoveries: u32,
     /// Where each head can go on: past what was, or may have been, programmed.
-    pub(super) tails: Vec<(HeadId, u32, u32)>,
+    pub(super) tails: Vec<Tail>,
     /// The slots of the head's last block that may not be readable again, if it is the one the power failed in.
     doubtful: [Vec<Stashed>; HeadId::ALL.len()],
     /// The greatest sequence number seen, counted or not.
@@ -60,7 +67,7 @@ impl Scan {
             last_ino: 0,
         };
         let heads = anchor.heads.iter().map(|at| (at.head, at.block, at.unit));
-        let names = anchor.names.iter().map(|&(head, block)| (head, block, 0));
+        let names = anchor.names.iter().map(|named| (named.head, named.block, 0));
         for (head, block, unit) in heads.chain(names) {
             if let Some(id) = HeadId::log_head(head) {
                 scan.follow(slots, id, block, unit)?;
@@ -193,7 +200,7 @@ impl Scan {
         }
         let layout = slots.nand().layout(id.mode());
         if last.is_some() || from > 0 {
-            self.tails.push((id, block, shape.past_torn(past, self.recoveries, layout)));
+            self.tails.push(Tail { id, block, unit: shape.past_torn(past, self.recoveries, layout) });
         }
         let end = shape.past_torn(last.map_or(from, |last| last + 1), 0, layout);
         let torn = last.unwrap_or(from)..if end > shape.content_units { shape.units } else { end };

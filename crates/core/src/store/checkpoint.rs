@@ -12,9 +12,9 @@ use nand::{Cause, Nand};
 
 use super::records::Records;
 use crate::error::{Error, Result};
-use crate::flash::Purpose;
 use crate::flash::append::Draft;
 use crate::flash::head::HeadId;
+use crate::flash::{MovedPage, Purpose};
 use crate::format::anchor::{Anchor, HeadAt, changes_max};
 use crate::format::key::Key;
 use crate::format::page::Page;
@@ -61,14 +61,14 @@ struct Job {
     /// The new tree, once it is written.
     tree: Option<Tree>,
     /// Table pages replaced, and their replacements' contents.
-    dead_tables: Vec<Slot>,
+    obsolete_tables: Vec<Slot>,
     tables: Tables,
     now_ns: i64,
 }
 
 impl Job {
     /// An index or table page stands elsewhere now.
-    fn follow(&mut self, from: Slot, to: Slot) {
+    fn follow(&mut self, MovedPage { from, to }: MovedPage) {
         self.merge.follow(from, to);
         self.tables.slots.iter_mut().filter(|slot| **slot == from).for_each(|slot| *slot = to);
         if let Some((root, _)) = self.tree.as_mut().and_then(|tree| tree.root.as_mut())
@@ -79,8 +79,8 @@ impl Job {
     }
 
     /// Pages that are of no use to the new checkpoint.
-    fn dead(&self) -> impl Iterator<Item = Slot> {
-        self.merge.dead().iter().chain(&self.dead_tables).copied()
+    fn obsolete(&self) -> impl Iterator<Item = Slot> {
+        self.merge.obsolete().iter().chain(&self.obsolete_tables).copied()
     }
 }
 
@@ -102,13 +102,13 @@ impl Checkpointer {
     }
 
     /// Pages of the block table, and those written so far that the volume does not point to yet.
-    pub fn pages(&self, moved: &[(Slot, Slot)]) -> Vec<Slot> {
+    pub fn pages(&self, moved: &[MovedPage]) -> Vec<Slot> {
         let mut pages: Vec<Slot> = self.tables.slots.iter().copied().filter(|&slot| slot != NO_SLOT).collect();
         let Some(job) = &self.job else { return pages };
         let fresh = job.tables.slots.iter().zip(&self.tables.slots).filter(|(new, old)| new != old);
-        let replaced = job.dead_tables.iter().filter(|slot| !self.tables.slots.contains(slot));
+        let replaced = job.obsolete_tables.iter().filter(|slot| !self.tables.slots.contains(slot));
         pages.extend(job.merge.new_pages().iter().chain(fresh.map(|(new, _)| new)).chain(replaced));
-        for &(from, to) in moved {
+        for &MovedPage { from, to } in moved {
             pages.iter_mut().filter(|page| **page == from).for_each(|page| *page = to);
         }
         pages
@@ -142,7 +142,7 @@ impl Checkpointer {
             reserved_chunks: records.index.reserved_chunks(),
             merge: Merge::new(records.index.tree(), touch),
             tree: None,
-            dead_tables: Vec::new(),
+            obsolete_tables: Vec::new(),
             tables: Tables { slots: self.tables.slots.clone(), entries: self.tables.entries.clone() },
             now_ns: records.options.now_ns,
         });
@@ -152,7 +152,7 @@ impl Checkpointer {
     /// Writes at most one page of the checkpoint. Whether that was the last one, the anchor.
     pub(super) fn step<N: Nand>(&mut self, records: &mut Records<N>) -> Result<bool> {
         let Some(mut job) = self.job.take() else { return Ok(true) };
-        records.take_moved_pages().into_iter().for_each(|(from, to)| job.follow(from, to));
+        records.take_moved_pages().into_iter().for_each(|moved| job.follow(moved));
         let outcome = match job.tree {
             None => merge_step(records, &mut job).map(|()| false),
             Some(tree) => self.finish_step(records, &mut job, tree),
@@ -162,7 +162,7 @@ impl Checkpointer {
             Ok(false) => records.follow_moved().map(|()| false),
             Err(error) => Err(error),
         };
-        records.take_moved_pages().into_iter().for_each(|(from, to)| job.follow(from, to));
+        records.take_moved_pages().into_iter().for_each(|moved| job.follow(moved));
         self.job = Some(job);
         followed
     }
@@ -230,7 +230,7 @@ impl Checkpointer {
         records.flash.write_checkpoint(anchor, job.era)?;
         records.volume.checkpoint += 1;
         records.volume.clean = job.clean;
-        job.dead().for_each(|slot| records.flash.slots_mut().release_page(slot, None));
+        job.obsolete().for_each(|slot| records.flash.slots_mut().release_page(slot, None));
         self.tables = core::mem::take(&mut job.tables);
         records.index.thaw(tree);
         // What records and copies after the point it stands for emptied, a recovery may find full again.
@@ -308,10 +308,10 @@ fn merge_step<N: Nand>(records: &mut Records<N>, job: &mut Job) -> Result<()> {
 
 /// The block table the anchor must stand for.
 fn entries_at<N: Nand>(records: &Records<N>, job: &Job) -> Vec<u64> {
-    let mut dead: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut obsolete: BTreeMap<u32, u32> = BTreeMap::new();
     let slot_bytes = records.flash.shape().slot_bytes as u32;
-    for slot in job.dead() {
-        *dead.entry(records.flash.shape().block_of(slot)).or_default() += slot_bytes;
+    for slot in job.obsolete() {
+        *obsolete.entry(records.flash.shape().block_of(slot)).or_default() += slot_bytes;
     }
     let now = records.flash.blocks().iter();
     now.zip(&job.entries)
@@ -324,7 +324,7 @@ fn entries_at<N: Nand>(records: &Records<N>, job: &Job) -> Vec<u64> {
             };
             entry.erases = now.erases;
             entry.sealed = now.sealed;
-            entry.live_bytes = entry.live_bytes.saturating_sub(dead.get(&number).copied().unwrap_or(0));
+            entry.live_bytes = entry.live_bytes.saturating_sub(obsolete.get(&number).copied().unwrap_or(0));
             entry.encode()
         })
         .collect()
@@ -349,7 +349,7 @@ fn write_table_page<N: Nand>(records: &mut Records<N>, job: &mut Job, changed: &
     records.flash.slots_mut().retain(Place::Run { slot, count: 1 });
     if let Some(at) = job.tables.slots.get_mut(page) {
         if *at != NO_SLOT {
-            job.dead_tables.push(*at);
+            job.obsolete_tables.push(*at);
         }
         *at = slot;
     }

@@ -19,6 +19,7 @@ use crate::format::key::{Key, KeyKind, key};
 use crate::format::node::{self, Order};
 use crate::format::place::{NODE_UNIT, Place, Slot};
 use crate::format::tag::{Kind, TAG_BYTES, Tag, is_blank};
+use crate::index::Relocation;
 use crate::policy::Region;
 use crate::policy::place::Write;
 
@@ -179,7 +180,8 @@ impl Job {
         let head = place::head(records, &self.write);
         let to = records.flash.append(head, Draft::copy_of_data(tag, slot), data, self.purpose)?;
         let place = |slot| Place::Run { slot, count: 1 };
-        records.relocate(key(tag.ino, KeyKind::Data, tag.chunk), place(slot), place(to))
+        let key = key(tag.ino, KeyKind::Data, tag.chunk);
+        records.relocate(Relocation { key, from: place(slot), to: place(to) })
     }
 
     /// Takes the live nodes of a slot along. Whether a slot of them was written.
@@ -232,7 +234,8 @@ impl Job {
         let mut start = 0;
         for moving in moving {
             let (at, units) = ((start / NODE_UNIT) as u8, (moving.bytes.len() / NODE_UNIT) as u8);
-            records.relocate(moving.key, moving.from, Place::Node { slot, at, units })?;
+            let to = Place::Node { slot, at, units };
+            records.relocate(Relocation { key: moving.key, from: moving.from, to })?;
             start += moving.bytes.len();
         }
         Ok(())

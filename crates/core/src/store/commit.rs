@@ -30,6 +30,14 @@ pub(super) const DIRTY_MAX: usize = 64;
 /// Slots of a group before it is closed.
 const GROUP_MAX: u64 = 256;
 
+/// A pending node in the slot it is written in: where it begins and how long it is, in units.
+#[derive(Clone, Copy)]
+struct Packed {
+    number: u32,
+    at: u8,
+    units: u8,
+}
+
 /// A chunk on its way to a slot of its own.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
@@ -248,7 +256,8 @@ impl<N: Nand> Records<N> {
                 && let Some(pending) = self.buffer.pending_nodes().get(number as usize)
                 && buffer.len() + pending.bytes.len() <= slot_bytes - NODE_UNIT
             {
-                taken.push((number, (buffer.len() / NODE_UNIT) as u8, (pending.bytes.len() / NODE_UNIT) as u8));
+                let (at, units) = (buffer.len() / NODE_UNIT, pending.bytes.len() / NODE_UNIT);
+                taken.push(Packed { number, at: at as u8, units: units as u8 });
                 buffer.extend_from_slice(&pending.bytes);
                 numbers = rest;
             }
@@ -289,10 +298,10 @@ impl<N: Nand> Records<N> {
         Ok(alive)
     }
 
-    fn write_nodes(&mut self, write: &Write, mut buffer: Vec<u8>, taken: &[(u32, u8, u8)], end: bool) -> Result<()> {
+    fn write_nodes(&mut self, write: &Write, mut buffer: Vec<u8>, taken: &[Packed], end: bool) -> Result<()> {
         let used = buffer.len();
         let slot_seq = self.flash.numbers().next();
-        for &(number, at, _) in taken {
+        for &Packed { number, at, .. } in taken {
             let Some(pending) = self.buffer.pending_nodes().get(number as usize) else { continue };
             let back = slot_seq.saturating_sub(pending.seq).min(u64::from(u16::MAX)) as u16;
             if let Some(bytes) = buffer.get_mut(usize::from(at) * NODE_UNIT..) {
@@ -301,7 +310,7 @@ impl<N: Nand> Records<N> {
         }
         buffer.resize(self.flash.shape().slot_bytes, 0);
         let slot = self.append_nodes(write, &buffer, used, end)?;
-        for &(number, at, units) in taken {
+        for &Packed { number, at, units } in taken {
             let Some((key, ino)) = self.buffer.pending_nodes().get(number as usize).map(|p| (p.key, p.ino)) else {
                 continue;
             };

@@ -14,7 +14,7 @@ use super::options::MountOptions;
 use super::write_buffer::WriteBuffer;
 use crate::error::{Error, Result};
 use crate::flash::slots::Slots;
-use crate::flash::{Flash, Moved};
+use crate::flash::{Flash, Moved, MovedPage};
 use crate::format::inode::{Extent, Ino, Inode};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::node::{self, Body};
@@ -22,7 +22,7 @@ use crate::format::page::Entry;
 use crate::format::place::{Place, Slot};
 use crate::format::tag::{CHUNKS_MAX, Kind};
 use crate::index::delta::Change;
-use crate::index::{Index, Replaced};
+use crate::index::{Index, Relocation, Replaced};
 use crate::manage::Manager;
 
 /// What is fixed for the life of a volume, or changes only at checkpoints, and its counts.
@@ -52,9 +52,8 @@ pub struct Records<N: Nand> {
     pub(super) manager: Manager,
     /// When the last request or step of background work came, by a clock that never jumps.
     pub(super) mono_ns: i64,
-    /// Pages of the index and of the block table that stand elsewhere now, from and to: the checkpoint under way has not
-    /// followed yet.
-    pub(super) moved_pages: Vec<(Slot, Slot)>,
+    /// Pages that the checkpoint under way has not followed yet.
+    pub(super) moved_pages: Vec<MovedPage>,
 }
 
 impl<N: Nand> Records<N> {
@@ -165,10 +164,10 @@ impl<N: Nand> Records<N> {
         self.set(key, Change::Cut(1)).map(|_| ())
     }
 
-    /// Makes `key` point to a copy, if it still points to the original.
-    pub(super) fn relocate(&mut self, key: Key, from: Place, to: Place) -> Result<()> {
+    /// Makes a key point to a copy, if it still points to the original.
+    pub(super) fn relocate(&mut self, relocation: Relocation) -> Result<()> {
         let release = self.flash.by_copy();
-        self.index.relocate(self.flash.slots_mut(), key, (from, to), release).map(|_| ())
+        self.index.relocate(self.flash.slots_mut(), relocation, release).map(|_| ())
     }
 
     /// Whether a key's content stands in `place`.
@@ -265,12 +264,12 @@ impl<N: Nand> Records<N> {
     }
 
     /// Pages of the index and of the block table that stand elsewhere now, since they were asked for last.
-    pub(super) fn take_moved_pages(&mut self) -> Vec<(Slot, Slot)> {
+    pub(super) fn take_moved_pages(&mut self) -> Vec<MovedPage> {
         core::mem::take(&mut self.moved_pages)
     }
 
     /// The same, to look at.
-    pub fn moved_pages(&self) -> &[(Slot, Slot)] {
+    pub fn moved_pages(&self) -> &[MovedPage] {
         &self.moved_pages
     }
 
@@ -300,14 +299,14 @@ impl<N: Nand> Records<N> {
             Kind::Data => {
                 let place = |slot| Place::Run { slot, count: 1 };
                 let key = key(moved.tag.ino, KeyKind::Data, moved.tag.chunk);
-                self.relocate(key, place(moved.from), place(moved.to))?;
+                self.relocate(Relocation { key, from: place(moved.from), to: place(moved.to) })?;
             }
             Kind::Nodes => {
                 let bytes = self.flash.slots_mut().read_uncached(moved.to, Kind::Nodes, Cause::Metadata)?;
                 for (at, units, found) in node::nodes(&bytes, moved.tag.len as usize) {
                     let Some(key) = found.key() else { continue };
                     let place = |slot| Place::Node { slot, at, units };
-                    self.relocate(key, place(moved.from), place(moved.to))?;
+                    self.relocate(Relocation { key, from: place(moved.from), to: place(moved.to) })?;
                 }
             }
             _ => {
@@ -315,7 +314,7 @@ impl<N: Nand> Records<N> {
                 let slots = self.flash.slots_mut();
                 slots.release_page(moved.from, held);
                 slots.retain(Place::Run { slot: moved.to, count: 1 });
-                self.moved_pages.push((moved.from, moved.to));
+                self.moved_pages.push(MovedPage { from: moved.from, to: moved.to });
             }
         }
         Ok(())
