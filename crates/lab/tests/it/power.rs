@@ -46,7 +46,8 @@ fn a_cut_while_a_chip_is_formatted_leaves_no_volume_or_a_whole_one() {
 /// of the chip, and none was left for the index; the heads, which it had left alone, had room for everything.
 #[test]
 fn a_first_block_that_fails_in_a_second_recovery_leaves_a_full_chip_writable() {
-    let (setup, script) = (Setup::named("tlc-lz4").unwrap(), Script::Mix { seed: 17, keep: vec![0], failing: true });
-    let findings = run(vec![Case::alone(setup, Ground::Full, script)]);
+    let setup = Setup::named("tlc-lz4").unwrap();
+    let script = |seed| Script::Mix { seed, keep: vec![0], failing: true };
+    let findings = run((0..40).map(|seed| Case::alone(setup, Ground::Full, script(seed))).collect());
     assert!(findings.double_cuts > 100, "{findings:?}");
 }
