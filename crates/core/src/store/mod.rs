@@ -97,6 +97,9 @@ impl<N: Nand> Store<N> {
         // An operation that ended with an error may have left slots behind that the index does not follow yet.
         let followed = self.records.flash.own_anchor().and_then(|()| self.records.follow_moved());
         // One that ends with an error may have changed something before: from here on that is to be made durable.
+        if self.records.is_durable() {
+            self.records.buffer.nothing_waits();
+        }
         self.records.buffer.wait_since(self.records.mono_ns);
         match followed.and_then(|()| self.make_room(gives_back)) {
             Err(Error::NoSpace) if gives_back => {

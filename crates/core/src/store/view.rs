@@ -60,7 +60,8 @@ fn block_view(number: u32, block: &Block, durable_era: u64) -> BlockView {
 
 impl<N: Nand> View for Look<'_, N> {
     fn commit_due_ns(&self) -> Option<i64> {
-        Some(self.records.buffer.since_ns()?.saturating_add(self.records.options.commit_ns))
+        let since_ns = self.records.buffer.since_ns().filter(|_| !self.records.is_durable())?;
+        Some(since_ns.saturating_add(self.records.options.commit_ns))
     }
 
     fn checkpoint(&self) -> Progress {
