@@ -15,10 +15,13 @@ const FRUITLESS_AGAIN_MAX: u32 = 4;
 impl Manager {
     /// What to do in idle time.
     pub fn next_job(&self, view: &impl View, mono_ns: i64) -> Job {
-        match view.commit_due_ns() {
-            Some(due_ns) if mono_ns < due_ns => return Job::Idle { until_ns: Some(due_ns) },
-            Some(_) => return Job::Commit,
-            None => {}
+        let due_ns = view.commit_due_ns();
+        let idle = Job::Idle { until_ns: due_ns };
+        match due_ns {
+            Some(due_ns) if mono_ns >= due_ns => return Job::Commit,
+            // Callers are at it.
+            Some(_) if view.has_buffered() => return idle,
+            _ => {}
         }
         if view.checkpoint() == Progress::UnderWay {
             return Job::Checkpoint;
@@ -30,7 +33,7 @@ impl Manager {
             return Job::Refresh(refresh);
         }
         if !view.is_own() {
-            return Job::Idle { until_ns: None };
+            return idle;
         }
         if view.checkpoint() == Progress::Due {
             return Job::Checkpoint;
@@ -46,7 +49,7 @@ impl Manager {
         }
         match level::choose(view.blocks(), || view.worn_erases(), view.endurance()) {
             Some(victim) => Job::Level { victim },
-            None => Job::Idle { until_ns: None },
+            None => idle,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::policy::supply::Supply;
 /// A piece of internal work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// Make what waits in memory durable.
+    /// Make everything durable.
     Commit,
     /// Begin a checkpoint, or write its next page.
     Checkpoint,
@@ -49,8 +49,10 @@ pub enum Progress {
 /// The state of a volume, as far as it decides on what is done next. What costs a look at every block is a method, so
 /// that it is asked only where it matters.
 pub trait View {
-    /// When what waits in memory is to be durable.
+    /// When what is not durable is to be.
     fn commit_due_ns(&self) -> Option<i64>;
+    /// Whether something waits in memory.
+    fn has_buffered(&self) -> bool;
     fn checkpoint(&self) -> Progress;
     /// The block that is being emptied.
     fn victim(&self) -> Option<u32>;

@@ -64,6 +64,10 @@ impl<N: Nand> View for Look<'_, N> {
         Some(since_ns.saturating_add(self.records.options.commit_ns))
     }
 
+    fn has_buffered(&self) -> bool {
+        !self.records.buffer.is_empty() || !self.records.flash.numbers().is_ended()
+    }
+
     fn checkpoint(&self) -> Progress {
         match self.checkpointer.is_under_way() {
             true => Progress::UnderWay,
