@@ -3,12 +3,12 @@
 use nand::Nand;
 
 use super::Fs;
-use super::holes::need_room_for_chunk;
 use crate::error::{Error, Result};
 use crate::format::inode::{Extent, Ino, Inode, kind};
 use crate::format::tag::CHUNKS_MAX;
 use crate::store::chunks::{self, Unchecked};
 use crate::store::records::Records;
+use crate::store::space;
 
 impl<N: Nand> Fs<N> {
     /// Reads up to `buf.len()` bytes; fewer only at the end of the file.
@@ -53,7 +53,7 @@ impl<N: Nand> Fs<N> {
     /// One chunk of a write: an operation of its own.
     fn write_part(&mut self, ino: Ino, chunk: u64, skip: usize, data: &[u8], now_ns: i64) -> Result<()> {
         self.store.begin(false)?;
-        need_room_for_chunk(self.records(), ino, chunk, data.len() as u64)?;
+        space::need_room_for_chunk(self.records(), ino, chunk, data.len() as u64)?;
         self.put_part(ino, chunk, skip, data, now_ns)?;
         self.records().end_operation()
     }

@@ -15,8 +15,6 @@ use crate::store::chunks;
 use crate::store::records::Records;
 use crate::store::space;
 
-/// Beside a chunk's bytes, what a write takes in nodes.
-const WRITE_BYTES: u64 = 64;
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 64 << 10;
 
@@ -158,17 +156,6 @@ fn reserve<N: Nand>(records: &mut Records<N>, ino: Ino, from: u64, to: u64) -> R
     inode.reserves_past_end |= to > inode.size.div_ceil(chunk_bytes);
     records.derive_inode(ino, inode);
     records.push(ino, Body::Reserve { from, count: to - from })
-}
-
-/// Whether `bytes` can be stored in a chunk: where space is reserved for it, or it has a whole slot, there is room.
-pub(super) fn need_room_for_chunk<N: Nand>(records: &mut Records<N>, ino: Ino, chunk: u64, bytes: u64) -> Result<()> {
-    let outcome = space::need_bytes(records, bytes + WRITE_BYTES);
-    if outcome.is_err()
-        && let Some(Place::Reserved { .. } | Place::Run { .. }) = records.get(key(ino, KeyKind::Data, chunk))?
-    {
-        return Ok(());
-    }
-    outcome
 }
 
 /// Makes the bytes `offset .. offset + len` of a file holes, as far as it reaches. Where a chunk at an edge cannot be

@@ -5,9 +5,9 @@
 
 use nand::Nand;
 
-use super::commit::DIRTY_MAX;
 use super::options::Compression;
 use super::records::Records;
+use super::write_buffer::DIRTY_MAX;
 use crate::flash::head::HeadId;
 use crate::flash::shape::Shape;
 use crate::format::page;

@@ -11,7 +11,7 @@ use nand::{Cause, Nand};
 use super::options::Compression;
 use super::place;
 use super::records::Records;
-use super::write_buffer::{Dirty, Pending};
+use super::write_buffer::{DIRTY_MAX, Dirty, Pending};
 use crate::error::Result;
 use crate::flash::Purpose;
 use crate::flash::append::Draft;
@@ -25,8 +25,6 @@ use crate::format::tag::ticks;
 use crate::index::delta::Change;
 use crate::policy::place::Write;
 
-/// Chunks kept in memory before they are written out.
-pub(super) const DIRTY_MAX: usize = 64;
 /// Slots of a group before it is closed.
 const GROUP_MAX: u64 = 256;
 

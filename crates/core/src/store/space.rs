@@ -7,6 +7,9 @@ use nand::Nand;
 use super::budget;
 use super::records::Records;
 use crate::error::{Error, Result};
+use crate::format::inode::Ino;
+use crate::format::key::{KeyKind, key};
+use crate::format::place::Place;
 use crate::policy::Region;
 
 /// Blocks that hold anchors, and blocks that log heads stand in.
@@ -14,6 +17,8 @@ const ANCHORS: u64 = 2;
 const HEADS: u64 = 2;
 /// What a chunk's place in the index may take, twice over, since a checkpoint writes the new index beside the old.
 const INDEX_BYTES: u64 = 96;
+/// Beside a chunk's bytes, what a write takes in nodes.
+const WRITE_BYTES: u64 = 64;
 
 /// Bytes that can be stored: all blocks but the bad ones, the anchors', the index's (three times: a checkpoint writes the
 /// new one beside the old, and so may a recovery after it), the heads' and the reserve, less what stays unused in full
@@ -60,4 +65,15 @@ pub fn reserved_bytes_each<N: Nand>(records: &Records<N>) -> u64 {
 /// Bytes that are reserved.
 fn reserved_bytes<N: Nand>(records: &Records<N>) -> u64 {
     records.index.reserved_chunks().saturating_mul(reserved_bytes_each(records))
+}
+
+/// Whether `bytes` can be stored in a chunk: where space is reserved for it, or it has a whole slot, there is room.
+pub fn need_room_for_chunk<N: Nand>(records: &mut Records<N>, ino: Ino, chunk: u64, bytes: u64) -> Result<()> {
+    let outcome = need_bytes(records, bytes + WRITE_BYTES);
+    if outcome.is_err()
+        && let Some(Place::Reserved { .. } | Place::Run { .. }) = records.get(key(ino, KeyKind::Data, chunk))?
+    {
+        return Ok(());
+    }
+    outcome
 }

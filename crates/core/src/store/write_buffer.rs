@@ -7,6 +7,9 @@ use alloc::vec::Vec;
 
 use crate::format::key::Key;
 
+/// Chunks kept in memory before they are written out.
+pub(super) const DIRTY_MAX: usize = 64;
+
 /// A node that waits to be packed.
 pub(super) struct Pending {
     pub(super) key: Option<Key>,
