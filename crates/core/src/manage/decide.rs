@@ -80,15 +80,15 @@ impl Manager {
             return Job::Checkpoint;
         }
         let supply = view.supply();
-        let waits = |view: &dyn Fn() -> bool| match supply.free_sealed > supply.free {
+        let release = || match supply.free_sealed > supply.free {
             true => Some(Job::Seal),
-            false => view().then_some(Job::Checkpoint),
+            false => view.has_waiting().then_some(Job::Checkpoint),
         };
         let kept = supply.budget.in_collection();
         // What the last victims gave must be free before collection takes one more block: recovery would miss it.
         if !self.waited_in_vain
             && supply.free_soon <= kept
-            && let Some(job) = waits(&|| view.has_waiting())
+            && let Some(job) = release()
         {
             return job;
         }
@@ -101,7 +101,7 @@ impl Manager {
             Some(found) if found.after_checkpoint => Job::Checkpoint,
             Some(found) => Job::Copy { victim: found.block },
             None if self.waited_in_vain => Job::Idle { until_ns: None },
-            None => waits(&|| view.has_waiting()).unwrap_or(Job::Idle { until_ns: None }),
+            None => release().unwrap_or(Job::Idle { until_ns: None }),
         }
     }
 
@@ -123,10 +123,13 @@ impl Manager {
         self.waited_in_vain = matches!(job, Job::Seal | Job::Checkpoint) && !gained;
     }
 
-    /// Jobs for room in a row that may gain nothing before the chip counts as full.
-    pub fn patience(&self, view: &impl View) -> u32 {
+    /// Room is to be made, with so many live bytes in the log: how many jobs in a row may gain nothing before the chip
+    /// counts as full.
+    pub fn begin_room(&mut self, live_bytes: u64) -> u32 {
+        // Callers may have emptied blocks since, which wait now.
+        self.waited_in_vain = false;
         // With as much to keep as when nothing came of it, little will come of it again, and blocks wear.
-        let hopeless = self.fruitless_at.is_some_and(|live_bytes| view.live_bytes() >= live_bytes);
+        let hopeless = self.fruitless_at.is_some_and(|fruitless_at| live_bytes >= fruitless_at);
         if hopeless { FRUITLESS_AGAIN_MAX } else { FRUITLESS_MAX }
     }
 
@@ -159,4 +162,149 @@ fn next_renewal(view: &impl View) -> Option<Refresh> {
         Holds::Nothing | Holds::Bad => false,
     };
     view.blocks().find(due).map(|block| Refresh::Rewrite { block: block.number })
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::policy::Policy;
+    use crate::policy::supply::{Budget, Supply};
+
+    /// A store at rest, with blocks to spare.
+    #[derive(Clone)]
+    struct Seen {
+        due_ns: Option<i64>,
+        buffered: bool,
+        checkpoint: Progress,
+        waiting: bool,
+        supply: Supply,
+        blocks: Vec<BlockView>,
+    }
+
+    impl Seen {
+        fn new(blocks: &[(u32, Holds, u32)]) -> Self {
+            let block = |&(number, holds, live_bytes)| BlockView {
+                number,
+                holds,
+                live_bytes,
+                erases: 0,
+                open: false,
+                stuck: false,
+                failing: false,
+                fading: false,
+                recent: false,
+            };
+            let supply =
+                Supply { free: 9, free_soon: 9, free_sealed: 9, free_for_certain: 9, budget: Budget::default() };
+            let blocks = blocks.iter().map(block).collect();
+            Self { due_ns: None, buffered: false, checkpoint: Progress::Idle, waiting: false, supply, blocks }
+        }
+    }
+
+    impl View for Seen {
+        fn commit_due_ns(&self) -> Option<i64> {
+            self.due_ns
+        }
+
+        fn has_buffered(&self) -> bool {
+            self.buffered
+        }
+
+        fn checkpoint(&self) -> Progress {
+            self.checkpoint
+        }
+
+        fn victim(&self) -> Option<u32> {
+            None
+        }
+
+        fn is_own(&self) -> bool {
+            true
+        }
+
+        fn supply(&self) -> Supply {
+            self.supply
+        }
+
+        fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {
+            self.blocks.iter().copied()
+        }
+
+        fn has_weak_blocks(&self) -> bool {
+            false
+        }
+
+        fn has_retirable(&self) -> bool {
+            false
+        }
+
+        fn has_waiting(&self) -> bool {
+            self.waiting
+        }
+
+        fn target_bytes(&self) -> u32 {
+            100
+        }
+
+        fn worn_erases(&self) -> u32 {
+            0
+        }
+
+        fn endurance(&self) -> u32 {
+            1000
+        }
+    }
+
+    #[test]
+    fn work_goes_on_before_a_commit_is_due_unless_callers_have_something_in_memory() {
+        let manager = Manager::new(Policy::BASELINE);
+        let seen = Seen { due_ns: Some(50), checkpoint: Progress::UnderWay, ..Seen::new(&[]) };
+        assert_eq!(manager.next_job(&seen, 49), Job::Checkpoint);
+        assert_eq!(manager.next_job(&seen, 50), Job::Commit);
+        let busy = Seen { buffered: true, ..seen };
+        assert_eq!(manager.next_job(&busy, 49), Job::Idle { until_ns: Some(50) });
+        assert_eq!(manager.next_job(&busy, 50), Job::Commit);
+    }
+
+    #[test]
+    fn every_block_that_holds_something_is_looked_at_once_in_each_pass() {
+        let mut manager = Manager::new(Policy::BASELINE);
+        let seen = Seen::new(&[(0, Holds::Anchors, 0), (1, Holds::Log, 0), (2, Holds::Index, 7), (3, Holds::Bad, 0)]);
+        let mut pass = |now_ns| {
+            let mut looks = Vec::new();
+            while let job @ Job::Refresh(refresh) = manager.next_job(&seen, now_ns) {
+                manager.heard(job, now_ns);
+                looks.push(refresh);
+            }
+            looks
+        };
+        let looks = |pass| [0, 2].map(|block| Refresh::Look { block, pass }).into_iter().chain([Refresh::EndPass]);
+        assert_eq!(pass(5), looks(0).collect::<Vec<_>>());
+        assert_eq!(pass(5 + PASS_NS - 1), []);
+        assert_eq!(pass(5 + PASS_NS), looks(1).collect::<Vec<_>>());
+    }
+
+    /// A checkpoint that freed nothing was remembered until the next block was emptied. On a volume without a victim the
+    /// blocks that callers emptied since then waited for ever, and there was no space.
+    #[test]
+    fn a_checkpoint_in_vain_is_forgotten_when_room_is_made_again() {
+        let mut manager = Manager::new(Policy::BASELINE);
+        let full = Seen { waiting: true, ..Seen::new(&[(1, Holds::Log, 100)]) };
+        manager.begin_room(0);
+        assert_eq!(manager.next_job_for_room(&full), Job::Checkpoint);
+        manager.heard_of_gain(Job::Checkpoint, false);
+        assert_eq!(manager.next_job_for_room(&full), Job::Idle { until_ns: None });
+        manager.begin_room(0);
+        assert_eq!(manager.next_job_for_room(&full), Job::Checkpoint);
+    }
+
+    #[test]
+    fn blocks_that_a_seal_frees_need_no_checkpoint() {
+        let supply = Supply { free: 1, free_soon: 1, free_sealed: 2, ..Supply::default() };
+        let budget = Budget { recovery: 1, spare: 1, ..Budget::default() };
+        let seen = Seen { supply: Supply { budget, ..supply }, waiting: true, ..Seen::new(&[(1, Holds::Log, 10)]) };
+        assert_eq!(Manager::new(Policy::BASELINE).next_job_for_room(&seen), Job::Seal);
+    }
 }

@@ -68,8 +68,6 @@ pub trait View {
     fn has_waiting(&self) -> bool;
     /// Bytes a destination block takes.
     fn target_bytes(&self) -> u32;
-    /// Live bytes in the log.
-    fn live_bytes(&self) -> u64;
     /// Erases of the most worn block that can be taken.
     fn worn_erases(&self) -> u32;
     /// Erases a block endures.

@@ -1,6 +1,6 @@
 //! The managers: what the policies of a volume remember, and what they decide with it.
 //!
-//! They hear of calls and of what came of their jobs; they are asked where something goes ([`Manager::place`]) and what to
+//! They hear what came of their jobs; they are asked where something goes ([`Manager::place`]) and what to
 //! do next ([`Manager::next_job`], [`Manager::next_job_for_room`]). Invariant: nothing here touches a chip.
 
 mod decide;
@@ -31,7 +31,7 @@ pub struct Manager {
     collections: u64,
     /// Live bytes when blocks were emptied last without any gain.
     fruitless_at: Option<u64>,
-    /// Waiting for a checkpoint or for a page gained no block since the last one that was emptied.
+    /// While room is made: a checkpoint or a seal gained no block, and none was emptied since.
     waited_in_vain: bool,
 }
 

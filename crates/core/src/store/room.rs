@@ -57,7 +57,8 @@ impl<N: Nand> Store<N> {
 
     /// Does what there is to do until so many blocks are free, or too little comes of it.
     fn free_up(&mut self, gives_back: bool, floor: fn(&Budget) -> u32) -> Result<()> {
-        let patience = self.records.manager.patience(&self.look(gives_back));
+        let live_bytes = self.records.flash.blocks().live_bytes();
+        let patience = self.records.manager.begin_room(live_bytes);
         let (mut best, mut fruitless) = (self.records.flash.free_blocks(), 0);
         while self.records.flash.free_blocks() < floor(&budget::of(&self.records, gives_back)) {
             if fruitless == patience {

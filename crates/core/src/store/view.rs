@@ -120,10 +120,6 @@ impl<N: Nand> View for Look<'_, N> {
         target.content_slots() * shape.slot_bytes as u32
     }
 
-    fn live_bytes(&self) -> u64 {
-        self.records.flash.blocks().live_bytes()
-    }
-
     fn worn_erases(&self) -> u32 {
         self.records.flash.free().worn_erases()
     }
