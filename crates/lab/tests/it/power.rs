@@ -42,10 +42,8 @@ fn a_cut_while_a_chip_is_formatted_leaves_no_volume_or_a_whole_one() {
     assert!(findings.points > 14 * 40 && findings.double_cuts > findings.points, "{findings:?}");
 }
 
-/// A second recovery took fresh blocks though there were no more than it needed. The first of them failed, as the first
-/// of the chip, and none was left for the index; the heads, which it had left alone, had room for everything.
 #[test]
-fn a_first_block_that_fails_in_a_second_recovery_leaves_a_full_chip_writable() {
+fn cuts_in_calls_and_recoveries_of_a_full_chip_whose_programs_fail_leave_it_writable() {
     let setup = Setup::named("tlc-lz4").unwrap();
     let script = |seed| Script::Mix { seed, keep: vec![0], failing: true };
     let findings = run((0..40).map(|seed| Case::alone(setup, Ground::Full, script(seed))).collect());

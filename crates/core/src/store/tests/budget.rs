@@ -1,20 +1,27 @@
 //! The space budget, on real volumes.
 
+use emulator::Chip;
+
 use super::{file, flash, formatted, mounted};
-use crate::Policy;
 use crate::manage::job::Job;
 use crate::store::budget;
+use crate::{Fs, Ino, Policy};
 
-/// Blocks that the last page had emptied once counted as free for a recovery, which keeps them, as that page may have
-/// been torn. With a block that failed, two cuts later there was none for the index.
-#[test]
-fn blocks_that_the_last_page_emptied_are_not_free_for_certain() {
+/// A volume, just mounted, with a file of forty chunks.
+fn with_a_file() -> (Fs<Chip>, Ino) {
     let mut fs = mounted(formatted(), Policy::SLC_ONLY);
     let ino = file(&mut fs, b"file");
     fs.write(ino, 0, &[1; 40 * 4096], 1).unwrap();
     let (chip, done) = fs.unmount(1);
     done.unwrap();
-    let mut fs = mounted(chip, Policy::SLC_ONLY);
+    (mounted(chip, Policy::SLC_ONLY), ino)
+}
+
+/// Blocks that the last page had emptied once counted as free for a recovery, which keeps them, as that page may have
+/// been torn. With a block that failed, two cuts later there was none for the index.
+#[test]
+fn blocks_that_the_last_page_emptied_are_not_free_for_certain() {
+    let (mut fs, ino) = with_a_file();
     let before = flash(&fs).free_blocks();
     assert_eq!(flash(&fs).free().certain(), before);
     fs.punch(ino, 0, 40 * 4096, 1).unwrap();
@@ -28,12 +35,7 @@ fn blocks_that_the_last_page_emptied_are_not_free_for_certain() {
 /// The same where a checkpoint was under way when the last page emptied them: it ended without the change.
 #[test]
 fn blocks_emptied_while_a_checkpoint_is_written_are_not_free_for_certain_after_it() {
-    let mut fs = mounted(formatted(), Policy::SLC_ONLY);
-    let ino = file(&mut fs, b"file");
-    fs.write(ino, 0, &[1; 40 * 4096], 1).unwrap();
-    let (chip, done) = fs.unmount(1);
-    done.unwrap();
-    let mut fs = mounted(chip, Policy::SLC_ONLY);
+    let (mut fs, ino) = with_a_file();
     let before = flash(&fs).free_blocks();
     file(&mut fs, b"another");
     fs.store_mut().run(Job::Checkpoint).unwrap();

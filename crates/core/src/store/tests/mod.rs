@@ -3,6 +3,7 @@
 mod anchor_blocks;
 mod budget;
 mod collector;
+mod recovery;
 
 use emulator::{Chip, Profile};
 
