@@ -126,8 +126,8 @@ impl<N: Nand> Fs<N> {
         self.store.records().is_durable()
     }
 
-    /// Says that a call comes, any call, and when: ns by a clock that never jumps, from whenever on. How long nobody calls
-    /// is known from that; the time of day, which other calls are given, decides on nothing but the times they leave.
+    /// Says that a call comes, any call, and when: ns by a clock that never jumps, from whenever on. How old a change is
+    /// counts from that. The time of day, which other calls are given, decides on nothing but the times they leave.
     pub fn request(&mut self, mono_ns: i64) {
         self.store.request(mono_ns);
     }

@@ -1,8 +1,8 @@
 //! The mounted file system as several threads share it: one lock, and what the lock must know of time.
 //!
 //! Every request, the timer and the unmount go through [`Volume`]. Invariants: the volume hears of every request, and when
-//! it came; background work, which makes old changes durable, is done only while no request waits for the lock; after [`Volume::close`], or after a panic under the lock, every request gets
-//! `EIO` and nothing more reaches the chip.
+//! it came; background work, which makes old changes durable, is done only while no request waits for the lock; after
+//! [`Volume::close`], or after a panic under the lock, every request gets `EIO` and nothing more reaches the chip.
 
 use std::fs::File;
 use std::path::Path;
