@@ -34,12 +34,27 @@ impl Field {
     }
 }
 
-/// Of the tag: `seq`, `ino`, kind, the flags, `chunk`, `len`, `erases`, `stamp`; first bit and bits of each.
-const TAG: [(usize, usize); 11] =
-    [(32, 48), (80, 40), (120, 4), (124, 1), (125, 1), (126, 1), (127, 1), (128, 51), (179, 12), (191, 20), (211, 45)];
+/// Of the tag: `seq`, `ino`, kind, the flags, `chunk`, `len`; `erases` and `stamp`, or those of a copy: `erases` and source,
+/// or source and `age`. First bit and bits of each.
+const TAG: [(usize, usize); 14] = [
+    (32, 48),
+    (80, 40),
+    (120, 4),
+    (124, 1),
+    (125, 1),
+    (126, 1),
+    (127, 1),
+    (128, 51),
+    (179, 12),
+    (191, 20),
+    (211, 45),
+    (211, 40),
+    (191, 40),
+    (231, 25),
+];
 
 /// Of the anchor: what stands before its lists; offset and bytes of each.
-const ANCHOR: [(usize, usize); 37] = [
+const ANCHOR: [(usize, usize); 35] = [
     (8, 4),
     (12, 4),
     (16, 8),
@@ -64,30 +79,31 @@ const ANCHOR: [(usize, usize); 37] = [
     (180, 8),
     (188, 8),
     (212, 8),
-    (244, 1),
-    (248, 4),
-    (252, 4),
-    (256, 1),
-    (260, 4),
-    (264, 4),
-    (268, 1),
-    (272, 4),
-    (276, 4),
-    (340, 2),
-    (342, 2),
-    (344, 2),
-    (348, 4),
+    (220, 8),
+    (228, 8),
+    (236, 8),
+    (244, 8),
+    (252, 8),
+    (284, 8),
+    (ANCHOR_HEAD_COUNT, 2),
+    (ANCHOR_NAME_COUNT, 2),
+    (320, 2),
+    (ANCHOR_TABLE_COUNT, 2),
+    (ANCHOR_CHANGE_COUNT, 4),
 ];
-const ANCHOR_TABLE_COUNT: usize = 346;
-const ANCHOR_LISTS: usize = 352;
+const ANCHOR_HEAD_COUNT: usize = 316;
+const ANCHOR_NAME_COUNT: usize = 318;
+const ANCHOR_TABLE_COUNT: usize = 322;
+const ANCHOR_CHANGE_COUNT: usize = 324;
+const ANCHOR_LISTS: usize = 336;
 
 /// Of an entry of the index: key's offset, kind and inode; slot, place, count, `at`.
 const INDEX_ENTRY: [(usize, usize); 7] = [(0, 8), (8, 1), (9, 5), (14, 5), (19, 1), (20, 2), (22, 1)];
 const INDEX_HEADER: usize = 16;
 const INDEX_ENTRY_BYTES: usize = 24;
 
-/// Of an entry of the block table: erase count, use, its four flags, live bytes; first bit and bits of each.
-const TABLE_ENTRY: [(usize, usize); 7] = [(0, 24), (24, 3), (27, 1), (28, 1), (29, 1), (30, 1), (32, 32)];
+/// Of an entry of the block table: erase count, use, its five flags, live bytes; first bit and bits of each.
+const TABLE_ENTRY: [(usize, usize); 8] = [(0, 24), (24, 3), (27, 1), (28, 1), (29, 1), (30, 1), (31, 1), (32, 32)];
 const TABLE_ENTRY_BYTES: usize = 8;
 
 /// Of the head of a node: `len`, kind, flags, `order` (as `back`, and as slot and `at`), inode.
@@ -158,7 +174,8 @@ fn node_body(kind: u8) -> &'static [(usize, usize)] {
         1 => &[(0, 4), (4, 4), (8, 4), (16, 4), (20, 4), (24, 8), (32, 8), (40, 8), (48, 8), (56, 8), (72, 8)],
         2 => &[(0, 8), (8, 8), (16, 8), (24, 4), (28, 2), (32, 1)],
         4 => &[(0, 8), (8, 8), (16, 2), (18, 2), (24, 1), (25, 1), (26, 2)],
-        6 => &[(0, 8), (8, 2), (10, 2), (16, 1)],
+        6 => &[(0, 8), (8, 2), (10, 2), (12, 4), (16, 1)],
+        10 => &[(0, 8), (8, 2), (10, 2), (12, 4), (16, 1)],
         3 | 5 | 7 | 9 => &[(0, 8), (8, 8)],
         _ => &[],
     }
@@ -166,10 +183,13 @@ fn node_body(kind: u8) -> &'static [(usize, usize)] {
 
 fn anchor(data: &[u8], fields: &mut Vec<Field>) {
     add(fields, 0, &ANCHOR);
-    fields.push(Field::bytes(ANCHOR_TABLE_COUNT, 2));
-    let [names, tables] = [342, ANCHOR_TABLE_COUNT].map(|at| usize::from(u16_at(data, at)));
-    let changes = usize::from(u16_at(data, 348));
+    let counts = [ANCHOR_HEAD_COUNT, ANCHOR_NAME_COUNT, ANCHOR_TABLE_COUNT, ANCHOR_CHANGE_COUNT];
+    let [heads, names, tables, changes] = counts.map(|at| usize::from(u16_at(data, at)));
     let mut at = ANCHOR_LISTS;
+    for _ in 0..heads {
+        add(fields, at, &[(0, 1), (1, 4), (5, 4)]);
+        at += 9;
+    }
     for _ in 0..names {
         add(fields, at, &[(0, 1), (1, 4)]);
         at += 5;

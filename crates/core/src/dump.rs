@@ -13,6 +13,7 @@ use nand::{Cause, Nand};
 use crate::error::{Error, Result};
 use crate::flash::head::HeadId;
 use crate::format::key::{KEY_END, ino_of, kind_name, kind_of, offset_of};
+use crate::format::manager::ManagerRecord;
 use crate::format::node::{self, Body, Order};
 use crate::format::place::{NO_SLOT, NODE_UNIT, Place};
 use crate::format::table::Use;
@@ -33,6 +34,8 @@ pub struct BlockInfo {
     pub sealed: bool,
     /// Failed a program; it is emptied, then retired.
     pub failing: bool,
+    /// It holds what was likely to be written again soon.
+    pub hot: bool,
     /// The log head that stands in it: `slc`, `native` or `index`.
     pub head: Option<&'static str>,
     pub erases: u32,
@@ -78,8 +81,8 @@ pub struct SlotTag {
     pub ino: u64,
     pub chunk: u64,
     pub len: u32,
-    pub erases: u32,
-    /// When it was written, ns since 1970, for bare data.
+    pub erases: Option<u32>,
+    /// When it was written, ns since 1970, for bare data: of a copy, when the original was, to 134 s.
     pub time_ns: Option<i64>,
     /// The slot it is a copy of.
     pub copy_of: Option<u64>,
@@ -110,6 +113,8 @@ pub struct AnchorInfo {
     pub tables: Vec<u64>,
     pub created_ns: i64,
     pub written_ns: i64,
+    /// What the wear manager knows of the volume's life.
+    pub manager: ManagerRecord,
 }
 
 fn head_name(id: HeadId) -> &'static str {
@@ -117,6 +122,7 @@ fn head_name(id: HeadId) -> &'static str {
         HeadId::Slc => "slc",
         HeadId::Native => "native",
         HeadId::Meta => "index",
+        HeadId::SlcHot => "slc-hot",
     }
 }
 
@@ -137,6 +143,7 @@ pub fn blocks<N: Nand>(records: &Records<N>) -> impl Iterator<Item = BlockInfo> 
             erased: block.entry.erased,
             sealed: block.entry.sealed,
             failing: block.entry.failing,
+            hot: block.entry.hot,
             head: head.map(head_name),
             erases: block.entry.erases,
             live_bytes: block.entry.live_bytes,
@@ -220,6 +227,7 @@ pub fn anchor<N: Nand>(records: &Records<N>) -> Option<AnchorInfo> {
         tables: anchor.tables.iter().copied().filter(|&slot| slot != NO_SLOT).collect(),
         created_ns: anchor.created_ns,
         written_ns: anchor.now_ns,
+        manager: anchor.manager,
     })
 }
 
@@ -246,8 +254,8 @@ fn describe(tag: &Tag, data: &[u8]) -> SlotTag {
         chunk: tag.chunk,
         len: tag.len,
         erases: tag.erases,
-        time_ns: (bare && !tag.copy).then(|| tick_ns(tag.stamp)),
-        copy_of: (bare && tag.copy).then_some(tag.stamp),
+        time_ns: (bare && tag.stamp > 0).then(|| tick_ns(tag.stamp)),
+        copy_of: (bare && tag.copy).then_some(tag.source),
         nodes: nodes.into_iter().map(|(at, _, node)| (u32::from(at) * NODE_UNIT as u32, say(&node))).collect(),
     }
 }
@@ -269,10 +277,11 @@ fn say(node: &node::Node<'_>) -> String {
         }
         Body::Cut { from, count } => format!("cut of {ino}: {count} chunks from {from}"),
         Body::Reserve { from, count } => format!("reserve of {ino}: {count} chunks from {from}"),
-        Body::Xattr { name, value, .. } => {
-            format!("attribute of {ino}: \"{}\", {} bytes", String::from_utf8_lossy(name).escape_debug(), value.len())
+        Body::Xattr { name, value_len, .. } => {
+            format!("attribute of {ino}: \"{}\", {value_len} bytes", String::from_utf8_lossy(name).escape_debug())
         }
-        Body::XattrGone { offset } => format!("attribute of {ino} gone: {offset:#x}"),
+        Body::XattrPart { part, bytes, .. } => format!("attribute of {ino}: part {part}, {} bytes", bytes.len()),
+        Body::XattrGone { offset, count } => format!("attribute of {ino} gone: {offset:#x}, {count} offsets"),
         Body::Forget => format!("forget {ino}"),
     };
     match node.order {

@@ -42,8 +42,8 @@ pub enum Error {
     /// The chip holds no FlexFS.
     #[error("no FlexFS on this chip: {0}")]
     NotFlexfs(&'static str),
-    /// The chip holds a FlexFS this version does not know.
-    #[error("format version {found} is newer than {supported}, the newest this program knows")]
+    /// The chip holds a FlexFS of another format version.
+    #[error("the volume has format version {found}; this program reads version {supported}")]
     Version { found: u32, supported: u32 },
     /// The chip cannot carry a FlexFS.
     #[error("this chip cannot carry FlexFS: {0}")]

@@ -29,6 +29,7 @@ mod store;
 pub use check::CheckReport;
 pub use error::{Error, Result};
 pub use format::inode::{Ino, ROOT_INO, kind};
+pub use format::manager::ManagerRecord;
 pub use fs::Fs;
 pub use fs::types::*;
 pub use mount::format::FormatOptions;

@@ -12,6 +12,7 @@ fn chip(mib: u64) -> Chip {
         root_mode: 0o755,
         root_uid: 0,
         root_gid: 0,
+        blank: false,
         now_ns: 1,
     };
     Fs::format(&mut chip, &options).unwrap();

@@ -48,6 +48,7 @@ fn check_kind(profile: &Profile, smallest: u64) -> Result<(), String> {
         root_mode: 0o755,
         root_uid: 0,
         root_gid: 0,
+        blank: true,
         now_ns: 0,
     };
     match Fs::format(&mut chip, &options) {

@@ -92,6 +92,7 @@ mod tests {
             root_mode: 0o755,
             root_uid: 0,
             root_gid: 0,
+            blank: true,
             now_ns: 0,
         };
         Fs::format(&mut chip, &volume).unwrap();

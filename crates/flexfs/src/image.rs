@@ -90,7 +90,7 @@ fn check_free(path: &Path, replace: bool) -> Result<Option<Chip>> {
     }
 }
 
-/// A volume of its own, whose root belongs to the caller.
+/// A volume of its own on a new chip, whose root belongs to the caller.
 pub fn format_options(label: &str) -> Result<FormatOptions> {
     let mut volume_id = [0; 16];
     rustix::rand::getrandom(&mut volume_id, GetRandomFlags::empty())?;
@@ -100,6 +100,7 @@ pub fn format_options(label: &str) -> Result<FormatOptions> {
         root_mode: 0o755,
         root_uid: rustix::process::getuid().as_raw(),
         root_gid: rustix::process::getgid().as_raw(),
+        blank: true,
         now_ns: now_ns(),
     })
 }
@@ -278,7 +279,10 @@ pub fn explain(error: &Error, path: &Path) -> String {
         Error::NotFlexfs(_) => {
             format!("{error}; `flexfs mkfs {path} --size SIZE --force` makes it anew (all on it is lost)")
         }
-        Error::Version { .. } => format!("{error}; use a newer flexfs"),
+        Error::Version { found, supported } if found > supported => format!("{error}; use a newer flexfs"),
+        Error::Version { .. } => format!(
+            "{error}; copy its files with the flexfs that made it, then make it anew with `flexfs mkfs {path} --force`"
+        ),
         Error::Unsuitable(_) => format!("{error}; make one for another chip with `flexfs mkfs`"),
         Error::Corrupt { .. } => format!("{error}; `flexfs fsck {path}` tells more"),
         error if is_full_disk(error) => {

@@ -18,6 +18,7 @@ use crate::format::place::{Place, Slot};
 use crate::format::table::Use;
 use crate::index::tree;
 use crate::store::Store;
+use crate::store::attributes;
 use crate::store::records::Records;
 
 /// What a check of the whole volume found. It is clean when `findings` is empty.
@@ -40,6 +41,8 @@ struct Seen {
     chunks: Extent,
     entries: Census,
     attributes: u32,
+    /// Parts of attributes' values that there should be more than there are.
+    attribute_parts: i64,
     names: u64,
     subdirs: u64,
     orphan: bool,
@@ -188,6 +191,7 @@ impl<N: Nand> Checker<'_, N> {
     fn check_node(&mut self, entry: Entry) -> Result<()> {
         let (ino, offset, seed) = (ino_of(entry.key), offset_of(entry.key), self.records().volume().hash_seed);
         let Self { store, report, seen, .. } = self;
+        let mut begins_value = false;
         let wrong = store.records_mut().with_node(entry.place, |owner, node| {
             let home = node.key() == Some(entry.key) && owner == ino;
             match node.body {
@@ -206,7 +210,9 @@ impl<N: Nand> Checker<'_, N> {
                 Body::Xattr { .. } => {
                     let found = seen.entry(ino).or_default();
                     found.attributes = with_attribute(found.attributes, offset);
+                    begins_value = true;
                 }
+                Body::XattrPart { .. } => seen.entry(ino).or_default().attribute_parts -= 1,
                 Body::Data { .. } => {
                     let found = seen.entry(ino).or_default();
                     found.chunks = found.chunks.with(Extent::of(offset));
@@ -216,6 +222,11 @@ impl<N: Nand> Checker<'_, N> {
             }
             Some(!home)
         })?;
+        if begins_value && !wrong {
+            let parts = attributes::offsets(self.records(), ino, offset)?.map_or(0, |at| at.end - at.start - 1);
+            self.seen.entry(ino).or_default().attribute_parts += parts as i64;
+            attributes::value(self.records(), ino, offset)?;
+        }
         if wrong {
             self.note(format!("inode {ino}: a {} node stands under the wrong key", kind_name(kind_of(entry.key))));
         }
@@ -269,6 +280,10 @@ impl<N: Nand> Checker<'_, N> {
         if inode.attributes != seen.attributes {
             let (counted, there) = (inode.attributes, seen.attributes);
             self.note(format!("inode {ino}: its attributes should sum up to {counted:#x}, not {there:#x}"));
+        }
+        if seen.attribute_parts < 0 {
+            let too_many = -seen.attribute_parts;
+            self.note(format!("inode {ino}: {too_many} parts of attributes belong to no value"));
         }
     }
 
@@ -332,7 +347,8 @@ mod tests {
         (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 16);
         let mut chip = Chip::new(&profile, 1).unwrap();
         let (volume_id, label) = ([7; 16], "test".into());
-        let options = FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, now_ns: 1 };
+        let options =
+            FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank: false, now_ns: 1 };
         Fs::format(&mut chip, &options).unwrap();
         let mut fs = Fs::mount(chip, MountOptions::default()).map_err(|(_, error)| error).unwrap();
         for run in 0..100 {

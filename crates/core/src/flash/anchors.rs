@@ -229,8 +229,9 @@ impl<N: Nand> Flash<N> {
             ino: 0,
             chunk: anchor.checkpoint & 0xffff_ffff,
             len: slot_bytes as u32,
-            erases: self.slots.blocks.get(block).entry.erases,
+            erases: Some(self.slots.blocks.get(block).entry.erases),
             stamp: 0,
+            source: 0,
         };
         let raw = tag.encode(0, &data);
         self.slots.count_written(Cause::Metadata, data.len());

@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::format::anchor::{NAMES_MAX, Named};
 use crate::format::place::Slot;
 use crate::format::summary;
-use crate::format::table::Use;
 use crate::format::tag::{Kind, TAG_BYTES, Tag};
 
 const BLANK: [u8; TAG_BYTES] = [0xff; TAG_BYTES];
@@ -20,28 +19,28 @@ const BLANK: [u8; TAG_BYTES] = [0xff; TAG_BYTES];
 pub struct Draft {
     kind: Kind,
     end: bool,
-    /// A copy: `stamp` is its source slot.
     copy: bool,
     ino: u64,
     chunk: u64,
     len: u32,
     stamp: u64,
+    source: Slot,
 }
 
 impl Draft {
     /// A chunk of data, `len` bytes of it, written at the tick `stamp`; `end`: with it its group ends.
     pub fn data(ino: u64, chunk: u64, len: u32, stamp: u64, end: bool) -> Self {
-        Self { kind: Kind::Data, end, copy: false, ino, chunk, len, stamp }
+        Self { kind: Kind::Data, end, copy: false, ino, chunk, len, stamp, source: 0 }
     }
 
     /// Nodes, `len` bytes of them; `end`: with them their group ends.
     pub fn nodes(len: u32, end: bool) -> Self {
-        Self { kind: Kind::Nodes, end, copy: false, ino: 0, chunk: 0, len, stamp: 0 }
+        Self { kind: Kind::Nodes, end, copy: false, ino: 0, chunk: 0, len, stamp: 0, source: 0 }
     }
 
     /// A copy of the data at `source`, whose tag is `tag`.
     pub fn copy_of_data(tag: &Tag, source: Slot) -> Self {
-        Self { copy: true, ..Self::data(tag.ino, tag.chunk, tag.len, source, false) }
+        Self { copy: true, source, ..Self::data(tag.ino, tag.chunk, tag.len, tag.stamp, false) }
     }
 
     /// Copies of nodes, which say each whose, `len` bytes of them.
@@ -70,9 +69,10 @@ impl<N: Nand> Flash<N> {
             ino: draft.ino,
             chunk: draft.chunk,
             len: draft.len,
-            erases: 0,
+            erases: None,
             unlogged: !self.phase.is_logged(),
             stamp: draft.stamp,
+            source: draft.source,
         };
         let content_seq = if original { seq } else { u64::MAX };
         self.slots.count_written(purpose.cause, data.len());
@@ -99,7 +99,7 @@ impl<N: Nand> Flash<N> {
         loop {
             let (block, index) = self.claim(id, purpose)?;
             let unit_slots = self.slots.shape.mode(id.mode()).unit_slots;
-            let tag = Tag { erases: self.slots.blocks.get(block).entry.erases, ..tag };
+            let tag = tag.placed(index, self.slots.blocks.get(block).entry.erases);
             let raw = tag.encode(self.slots.seed, data);
             let group_seq = if content_seq == u64::MAX { u64::MAX } else { self.numbers.ended() };
             let head = self.slots.head_mut(id);
@@ -180,7 +180,7 @@ impl<N: Nand> Flash<N> {
         {
             let (block, index) = self.claim(id, purpose)?;
             let Some(tag) = Tag::decode_unchecked(raw) else { continue };
-            let tag = Tag { erases: self.slots.blocks.get(block).entry.erases, ..tag };
+            let tag = tag.placed(index, self.slots.blocks.get(block).entry.erases);
             let raw = tag.encode(self.slots.seed, bytes);
             let head = self.slots.head_mut(id);
             head.tags.resize(index as usize, BLANK);
@@ -313,8 +313,9 @@ impl<N: Nand> Flash<N> {
                 ino: 0,
                 chunk: u64::from(part),
                 len: slot.len() as u32,
-                erases,
+                erases: Some(erases),
                 stamp: 0,
+                source: 0,
             };
             let raw = tag.encode(self.slots.seed, &slot);
             self.slots.count_written(purpose.cause, slot.len());
@@ -347,9 +348,7 @@ impl<N: Nand> Flash<N> {
             found.open = true;
             found.opened_ns = Some(mono_ns);
             found.era = era;
-            found.entry.erased = false;
-            found.entry.native = id == HeadId::Native;
-            found.entry.used_as = if id == HeadId::Meta { Use::Meta } else { Use::Log };
+            id.mark(&mut found.entry);
         }
         self.slots.head_mut(id).start(block);
         if id != HeadId::Meta {

@@ -7,6 +7,8 @@ use nand::{Cause, CellMode};
 
 use super::Purpose;
 use super::shape::ModeShape;
+use crate::format::anchor::HEADS;
+use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::TAG_BYTES;
 
 /// The heads, by number on flash.
@@ -18,16 +20,20 @@ pub enum HeadId {
     Native = 1,
     /// Index and table pages, in SLC blocks.
     Meta = 2,
+    /// Content that is likely to be written again soon, in SLC blocks of its own.
+    SlcHot = 3,
 }
 
 impl HeadId {
     /// All heads.
-    pub const ALL: [HeadId; 3] = [HeadId::Slc, HeadId::Native, HeadId::Meta];
+    pub const ALL: [HeadId; HEADS] = [HeadId::Slc, HeadId::Native, HeadId::Meta, HeadId::SlcHot];
+    /// Those that write the log.
+    pub const LOG: [HeadId; 3] = [HeadId::Slc, HeadId::Native, HeadId::SlcHot];
 
     /// The mode its blocks are programmed in.
     pub fn mode(self) -> CellMode {
         match self {
-            HeadId::Slc | HeadId::Meta => CellMode::Slc,
+            HeadId::Slc | HeadId::Meta | HeadId::SlcHot => CellMode::Slc,
             HeadId::Native => CellMode::Native,
         }
     }
@@ -40,6 +46,19 @@ impl HeadId {
     /// The log head of that number.
     pub fn log_head(number: u8) -> Option<Self> {
         Self::from_number(number).filter(|&id| id != HeadId::Meta)
+    }
+
+    /// What the block table says of a block of this head, if it said this before.
+    pub fn mark(self, entry: &mut BlockEntry) {
+        entry.used_as = if self == HeadId::Meta { Use::Meta } else { Use::Log };
+        (entry.native, entry.hot, entry.erased) = (self == HeadId::Native, self == HeadId::SlcHot, false);
+    }
+
+    /// Whether the block table says that a block is one of this head's.
+    pub fn owns(self, entry: &BlockEntry) -> bool {
+        let mut own = *entry;
+        self.mark(&mut own);
+        own == *entry
     }
 }
 

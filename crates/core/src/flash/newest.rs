@@ -38,7 +38,7 @@ const FIRST_UNITS: u32 = 3;
 /// The newest anchor on a chip.
 pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
     let mut newest: Option<Found> = None;
-    let mut newer_version = None;
+    let mut other_version = None;
     let (mut bad, mut holders) = (Vec::new(), Vec::new());
     let mut looks = [Look::Not; ANCHOR_BLOCKS as usize];
     let mut next = Some((0, Look::Quick));
@@ -58,7 +58,7 @@ pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
                     }
                 }
                 Ok(None) => {}
-                Err(version) => newer_version = Some(version),
+                Err(version) => other_version = Some(version),
             }
         }
         let lacks = |look: Look| {
@@ -75,13 +75,13 @@ pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
         let in_pair = blocks.clone().filter(of_pair).find(lacks(Look::Whole)).map(|(block, _)| (block, Look::Whole));
         let anywhere = blocks.clone().find(lacks(Look::Quick)).map(|(block, _)| (block, Look::Quick));
         let nowhere = blocks.find(lacks(Look::Whole)).map(|(block, _)| (block, Look::Whole));
-        next = match (found.is_some() || newer_version.is_some(), settled) {
+        next = match (found.is_some() || other_version.is_some(), settled) {
             (true, true) => in_pair,
             (true, false) => in_pair.or(anywhere),
             (false, _) => anywhere.or(nowhere),
         };
     }
-    match (newest, newer_version) {
+    match (newest, other_version) {
         (_, Some(found)) => Err(Error::Version { found, supported: crate::format::anchor::VERSION }),
         (Some(found), None) => Ok(found),
         (None, None) => Err(Error::NotFlexfs("none of its first 16 blocks holds an anchor; format it with mkfs")),
@@ -92,12 +92,12 @@ pub fn find<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Found> {
 pub(super) enum Page {
     Blank,
     Anchor(Box<Anchor>),
-    Newer(u32),
+    OtherVersion(u32),
     /// Something else, or unreadable.
     Other,
 }
 
-/// The newest anchor in a block, if one of the first units holds one; `Err` is a version too new for this
+/// The newest anchor in a block, if one of the first units holds one; `Err` is a version that is not this
 /// program.
 fn newest_in<N: Nand>(
     nand: &mut N,
@@ -108,7 +108,7 @@ fn newest_in<N: Nand>(
     for unit in 0..first_units {
         match read_page(nand, shape, block, unit)? {
             Page::Blank => return Ok(Ok(None)),
-            Page::Newer(version) => return Ok(Err(version)),
+            Page::OtherVersion(version) => return Ok(Err(version)),
             Page::Anchor(_) => break,
             Page::Other if unit + 1 == first_units => return Ok(Ok(None)),
             Page::Other => {}
@@ -138,7 +138,7 @@ fn newest_in<N: Nand>(
             Page::Anchor(anchor) => {
                 return Ok(Ok(Some(Found { anchor: *anchor, block, unit, end: written + 1 })));
             }
-            Page::Newer(version) => return Ok(Err(version)),
+            Page::OtherVersion(version) => return Ok(Err(version)),
             Page::Blank | Page::Other => {}
         }
     }
@@ -163,7 +163,7 @@ pub fn stands_twice<N: Nand>(nand: &mut N, shape: &Shape, pair: [u32; 2]) -> Res
 pub fn holds_anchor<N: Nand>(nand: &mut N, shape: &Shape, block: u32) -> Result<bool> {
     let units = if block < ANCHOR_BLOCKS { shape.slc.units } else { 0 };
     for unit in 0..units {
-        if matches!(read_page(nand, shape, block, unit)?, Page::Anchor(_) | Page::Newer(_)) {
+        if matches!(read_page(nand, shape, block, unit)?, Page::Anchor(_) | Page::OtherVersion(_)) {
             return Ok(true);
         }
     }
@@ -186,7 +186,7 @@ pub(super) fn read_page<N: Nand>(nand: &mut N, shape: &Shape, block: u32, unit: 
     match Tag::decode(&raw, 0, &data) {
         Some(tag) if tag.kind == Kind::Anchor => Ok(match Anchor::decode(&data) {
             Ok(anchor) => Page::Anchor(Box::new(anchor)),
-            Err(NotAnchor::Version(version)) => Page::Newer(version),
+            Err(NotAnchor::Version(version)) => Page::OtherVersion(version),
             Err(NotAnchor::Foreign) => Page::Other,
         }),
         _ => Ok(Page::Other),

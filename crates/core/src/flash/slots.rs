@@ -171,31 +171,34 @@ impl<N: Nand> Slots<N> {
 
     /// A head.
     pub fn head(&self, id: HeadId) -> &Head {
-        let [slc, native, meta] = &self.heads;
+        let [slc, native, meta, slc_hot] = &self.heads;
         match id {
             HeadId::Slc => slc,
             HeadId::Native => native,
             HeadId::Meta => meta,
+            HeadId::SlcHot => slc_hot,
         }
     }
 
     /// A head, to change it.
     pub(super) fn head_mut(&mut self, id: HeadId) -> &mut Head {
-        let [slc, native, meta] = &mut self.heads;
+        let [slc, native, meta, slc_hot] = &mut self.heads;
         match id {
             HeadId::Slc => slc,
             HeadId::Native => native,
             HeadId::Meta => meta,
+            HeadId::SlcHot => slc_hot,
         }
     }
 
     /// Changes a head by the shape of its blocks.
     pub(super) fn change_head(&mut self, id: HeadId, change: fn(&mut Head, &ModeShape)) {
-        let [slc, native, meta] = &mut self.heads;
+        let [slc, native, meta, slc_hot] = &mut self.heads;
         let head = match id {
             HeadId::Slc => slc,
             HeadId::Native => native,
             HeadId::Meta => meta,
+            HeadId::SlcHot => slc_hot,
         };
         change(head, self.shape.mode(id.mode()));
     }

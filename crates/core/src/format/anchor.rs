@@ -11,20 +11,25 @@ use nand::Cause;
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::manager::{ManagerRecord, RawRecord};
 use super::page::LEVELS_MAX;
 use super::place::Slot;
 use super::tag::{low, wide};
 
 /// "FlexFS" and two bytes that text transfers would break.
 const MAGIC: [u8; 8] = *b"FlexFS\r\n";
-/// The format this program writes, and the newest it reads.
-pub const VERSION: u32 = 1;
-/// Log heads an anchor can describe.
-pub const HEADS: usize = 8;
+/// The format this program writes, and the only one it reads.
+pub const VERSION: u32 = 2;
+/// Heads that are written to on one chip.
+pub const HEADS: usize = 4;
 /// Longest label, bytes.
 pub const LABEL_BYTES: usize = 32;
-/// Space kept for names given between checkpoints.
+/// Names given between checkpoints that space is kept for.
 pub const NAMES_MAX: usize = 32;
+/// Heads that every anchor has space for, and names given between checkpoints, beside some changes.
+const HEADS_FIT: usize = 32;
+const NAMES_FIT: usize = 64;
+const CHANGES_FIT: usize = 16;
 
 /// Anchors stand somewhere in the first so many blocks.
 pub const ANCHOR_BLOCKS: u32 = 16;
@@ -90,6 +95,8 @@ pub struct Anchor {
     /// When the volume was formatted, and when the anchor was written.
     pub created_ns: i64,
     pub now_ns: i64,
+    /// What the wear manager knows of the volume's life.
+    pub manager: ManagerRecord,
     pub heads: Vec<HeadAt>,
     /// Blocks named since the checkpoint for heads whose last block could not name one.
     pub names: Vec<Named>,
@@ -97,15 +104,6 @@ pub struct Anchor {
     pub tables: Vec<Slot>,
     /// Blocks whose entry differs from the table pages.
     pub changes: Vec<(u32, u64)>,
-}
-
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
-#[repr(C)]
-struct RawHead {
-    head: u8,
-    pad: [u8; 3],
-    block: U32,
-    unit: U32,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
@@ -136,16 +134,17 @@ struct Fixed {
     reserved_chunks: U64,
     /// Of `written_bytes`, what was not written for callers.
     written_otherwise: [U64; Cause::ALL.len() - 1],
-    pad: [U64; 3],
-    heads: [RawHead; HEADS],
+    manager: RawRecord,
     head_count: U16,
     name_count: U16,
     recoveries: U16,
     table_count: U16,
     change_count: U32,
+    pad: U64,
 }
 
 const FIXED_BYTES: usize = size_of::<Fixed>();
+const HEAD_BYTES: usize = 9;
 const NAME_BYTES: usize = 5;
 const TABLE_BYTES: usize = 5;
 const CHANGE_BYTES: usize = 12;
@@ -156,13 +155,23 @@ const FLAG_CLEAN: u32 = 1;
 pub enum NotAnchor {
     /// They never were one.
     Foreign,
-    /// One of a newer format.
+    /// One of another format.
     Version(u32),
 }
 
 /// How many changed block entries fit beside `tables` table pages.
 pub fn changes_max(slot_bytes: usize, tables: usize) -> usize {
-    slot_bytes.saturating_sub(FIXED_BYTES + NAMES_MAX * NAME_BYTES + tables * TABLE_BYTES) / CHANGE_BYTES
+    changes_beside(slot_bytes, tables, HEADS, NAMES_MAX)
+}
+
+/// Whether the pages of a block table fit an anchor beside as many heads and names as there may ever be, and some changes.
+pub fn fits_tables(slot_bytes: usize, tables: usize) -> bool {
+    changes_beside(slot_bytes, tables, HEADS_FIT, NAMES_FIT) >= CHANGES_FIT
+}
+
+fn changes_beside(slot_bytes: usize, tables: usize, heads: usize, names: usize) -> usize {
+    let others = FIXED_BYTES + heads * HEAD_BYTES + names * NAME_BYTES + tables * TABLE_BYTES;
+    slot_bytes.saturating_sub(others) / CHANGE_BYTES
 }
 
 /// Bytes programmed by cause; what was written for callers is what no other cause accounts for.
@@ -205,22 +214,24 @@ impl Anchor {
             now_ns: I64::new(self.now_ns),
             reserved_chunks: U64::new(self.reserved_chunks),
             written_otherwise: [U64::new(0); Cause::ALL.len() - 1],
-            pad: [U64::new(0); 3],
-            heads: [RawHead { head: 0, pad: [0; 3], block: U32::new(0), unit: U32::new(0) }; HEADS],
-            head_count: U16::new(self.heads.len().min(HEADS) as u16),
+            manager: self.manager.encode(),
+            head_count: U16::new(self.heads.len() as u16),
             name_count: U16::new(self.names.len() as u16),
             recoveries: U16::new(self.recoveries.min(u32::from(u16::MAX)) as u16),
             table_count: U16::new(self.tables.len() as u16),
             change_count: U32::new(self.changes.len() as u32),
+            pad: U64::new(0),
         };
         let [_, otherwise @ ..] = self.written_bytes;
         fixed.written_otherwise = otherwise.map(U64::new);
         fixed.label.iter_mut().zip(self.label.bytes()).for_each(|(to, from)| *to = from);
-        for (to, from) in fixed.heads.iter_mut().zip(&self.heads) {
-            (to.head, to.block, to.unit) = (from.head, U32::new(from.block), U32::new(from.unit));
-        }
         let mut out = Vec::with_capacity(slot_bytes);
         out.extend_from_slice(fixed.as_bytes());
+        for &HeadAt { head, block, unit } in &self.heads {
+            out.push(head);
+            out.extend_from_slice(&block.to_le_bytes());
+            out.extend_from_slice(&unit.to_le_bytes());
+        }
         for &Named { head, block } in &self.names {
             out.push(head);
             out.extend_from_slice(&block.to_le_bytes());
@@ -242,19 +253,19 @@ impl Anchor {
         if fixed.magic != MAGIC || fixed.version.get() == 0 {
             return Err(NotAnchor::Foreign);
         }
-        if fixed.version.get() > VERSION {
+        if fixed.version.get() != VERSION {
             return Err(NotAnchor::Version(fixed.version.get()));
         }
         Self::from_parts(fixed, rest).ok_or(NotAnchor::Foreign)
     }
 
     fn from_parts(fixed: &Fixed, rest: &[u8]) -> Option<Self> {
+        let (heads, rest) = rest.split_at_checked(usize::from(fixed.head_count.get()) * HEAD_BYTES)?;
         let (names, rest) = rest.split_at_checked(usize::from(fixed.name_count.get()) * NAME_BYTES)?;
         let (tables, rest) = rest.split_at_checked(usize::from(fixed.table_count.get()) * TABLE_BYTES)?;
         let changes = rest.get(..(fixed.change_count.get() as usize).checked_mul(CHANGE_BYTES)?)?;
         let label = fixed.label.iter().copied().take_while(|&byte| byte != 0).collect();
         let levels = u8::try_from(fixed.root_levels.get()).ok().filter(|&levels| levels <= LEVELS_MAX)?;
-        let heads = fixed.heads.iter().take(usize::from(fixed.head_count.get()));
         Some(Self {
             volume_id: fixed.volume_id,
             label: String::from_utf8(label).unwrap_or_default(),
@@ -277,13 +288,9 @@ impl Anchor {
             erases: fixed.erases.get(),
             created_ns: fixed.created_ns.get(),
             now_ns: fixed.now_ns.get(),
-            heads: heads.map(|raw| HeadAt { head: raw.head, block: raw.block.get(), unit: raw.unit.get() }).collect(),
-            names: names
-                .chunks_exact(NAME_BYTES)
-                .filter_map(|name| {
-                    name.split_first().map(|(head, block)| Named { head: *head, block: wide(block) as u32 })
-                })
-                .collect(),
+            manager: ManagerRecord::decode(&fixed.manager),
+            heads: heads.chunks_exact(HEAD_BYTES).filter_map(head_at).collect(),
+            names: names.chunks_exact(NAME_BYTES).filter_map(named).collect(),
             tables: tables.chunks_exact(TABLE_BYTES).map(wide).collect(),
             changes: changes
                 .chunks_exact(CHANGE_BYTES)
@@ -292,4 +299,14 @@ impl Anchor {
                 .collect(),
         })
     }
+}
+
+fn named(bytes: &[u8]) -> Option<Named> {
+    bytes.split_first().map(|(&head, block)| Named { head, block: wide(block) as u32 })
+}
+
+fn head_at(bytes: &[u8]) -> Option<HeadAt> {
+    let (of_block, unit) = bytes.split_at_checked(NAME_BYTES)?;
+    let Named { head, block } = named(of_block)?;
+    Some(HeadAt { head, block, unit: wide(unit) as u32 })
 }

@@ -7,6 +7,7 @@ pub mod anchor;
 pub mod crc;
 pub mod inode;
 pub mod key;
+pub mod manager;
 pub mod node;
 pub mod page;
 pub mod place;

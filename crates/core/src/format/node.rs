@@ -9,7 +9,7 @@ use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::inode::Inode;
-use super::key::{Key, KeyKind, key};
+use super::key::{COLLISION_SPAN, Key, KeyKind, key};
 use super::place::{NODE_UNIT, Slot};
 use super::tag::{CHUNKS_MAX, INO_MAX, low, wide};
 
@@ -17,8 +17,10 @@ use super::tag::{CHUNKS_MAX, INO_MAX, low, wide};
 pub const HEAD_BYTES: usize = 16;
 /// Bytes of a data node before its content.
 pub const DATA_HEAD_BYTES: usize = HEAD_BYTES + 24;
-/// Bytes of an attribute node before name and value.
+/// Bytes before what an attribute's node holds of name and value.
 pub const XATTR_HEAD_BYTES: usize = HEAD_BYTES + 16;
+/// The largest value of an attribute, bytes: what Linux allows.
+pub const XATTR_VALUE_MAX: u32 = 1 << 16;
 
 /// When a node takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +62,26 @@ pub enum Body<'a> {
         from: u64,
         count: u64,
     },
+    /// An extended attribute: its name, and as much of its value as there is space for.
     Xattr {
         offset: u64,
         name: &'a [u8],
         value: &'a [u8],
+        /// Bytes of the whole value.
+        value_len: u32,
     },
+    /// More of the value of an attribute that begins `part` offsets before.
+    XattrPart {
+        offset: u64,
+        part: u16,
+        /// Of the whole value: parts of different values do not make one.
+        check: u32,
+        bytes: &'a [u8],
+    },
+    /// What stood at the `count` offsets of attributes from `offset` on is gone.
     XattrGone {
         offset: u64,
+        count: u64,
     },
     /// The inode and all it had is gone.
     Forget,
@@ -124,8 +139,18 @@ struct RawData {
 struct RawXattr {
     offset: U64,
     name_len: U16,
-    value_len: U16,
-    reserved: U32,
+    /// Of the value, what stands in this node.
+    part_len: U16,
+    value_len: U32,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
+#[repr(C)]
+struct RawXattrPart {
+    offset: U64,
+    part: U16,
+    part_len: U16,
+    check: U32,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
@@ -142,7 +167,7 @@ impl<'a> Node<'a> {
             Body::Inode(_) => Some(key(self.ino, KeyKind::Inode, 0)),
             Body::Entry { offset, .. } => Some(key(self.ino, KeyKind::Entry, offset)),
             Body::Data { chunk, .. } => Some(key(self.ino, KeyKind::Data, chunk)),
-            Body::Xattr { offset, .. } => Some(key(self.ino, KeyKind::Xattr, offset)),
+            Body::Xattr { offset, .. } | Body::XattrPart { offset, .. } => Some(key(self.ino, KeyKind::Xattr, offset)),
             Body::EntryGone { .. }
             | Body::Cut { .. }
             | Body::XattrGone { .. }
@@ -197,21 +222,32 @@ impl<'a> Node<'a> {
                 (4, if lz4 { FLAG_LZ4 } else { 0 })
             }
             Body::Cut { from, count } => (5, encode_pair(out, from, count)),
-            Body::Xattr { offset, name, value } => {
+            Body::Xattr { offset, name, value, value_len } => {
                 let raw = RawXattr {
                     offset: U64::new(offset),
                     name_len: U16::new(name.len() as u16),
-                    value_len: U16::new(value.len() as u16),
-                    reserved: U32::new(0),
+                    part_len: U16::new(value.len() as u16),
+                    value_len: U32::new(value_len),
                 };
                 out.extend_from_slice(raw.as_bytes());
                 out.extend_from_slice(name);
                 out.extend_from_slice(value);
                 (6, 0)
             }
-            Body::XattrGone { offset } => (7, encode_pair(out, offset, 0)),
+            Body::XattrGone { offset, count } => (7, encode_pair(out, offset, count)),
             Body::Forget => (8, 0),
             Body::Reserve { from, count } => (9, encode_pair(out, from, count)),
+            Body::XattrPart { offset, part, check, bytes } => {
+                let raw = RawXattrPart {
+                    offset: U64::new(offset),
+                    part: U16::new(part),
+                    part_len: U16::new(bytes.len() as u16),
+                    check: U32::new(check),
+                };
+                out.extend_from_slice(raw.as_bytes());
+                out.extend_from_slice(bytes);
+                (10, 0)
+            }
         }
     }
 
@@ -252,14 +288,25 @@ impl<'a> Node<'a> {
             6 => {
                 let (raw, rest) = RawXattr::ref_from_prefix(body).ok()?;
                 let (name, rest) = rest.split_at_checked(usize::from(raw.name_len.get()))?;
-                let value = rest.get(..usize::from(raw.value_len.get()))?;
-                Body::Xattr { offset: raw.offset.get(), name, value }
+                let value = rest.get(..usize::from(raw.part_len.get()))?;
+                if raw.value_len.get() > XATTR_VALUE_MAX || (raw.value_len.get() as usize) < value.len() {
+                    return None;
+                }
+                Body::Xattr { offset: raw.offset.get(), name, value, value_len: raw.value_len.get() }
             }
-            7 => Body::XattrGone { offset: decode_pair(body)?.0 },
+            7 => {
+                let (offset, count) = decode_pair(body).filter(|&(offset, count)| are_of_one_hash(offset, count))?;
+                Body::XattrGone { offset, count }
+            }
             8 => Body::Forget,
             9 => {
                 let (from, count) = decode_range(body)?;
                 Body::Reserve { from, count }
+            }
+            10 => {
+                let (raw, rest) = RawXattrPart::ref_from_prefix(body).ok()?;
+                let bytes = rest.get(..usize::from(raw.part_len.get()))?;
+                Body::XattrPart { offset: raw.offset.get(), part: raw.part.get(), check: raw.check.get(), bytes }
             }
             _ => return None,
         };
@@ -294,6 +341,11 @@ fn decode_pair(body: &[u8]) -> Option<(u64, u64)> {
 /// A range of chunks: the first, and how many.
 fn decode_range(body: &[u8]) -> Option<(u64, u64)> {
     decode_pair(body).filter(|(from, count)| from.checked_add(*count).is_some_and(|end| end <= CHUNKS_MAX))
+}
+
+/// Whether so many offsets in a row are all of names with one hash.
+fn are_of_one_hash(offset: u64, count: u64) -> bool {
+    (1..=COLLISION_SPAN - offset % COLLISION_SPAN).contains(&count)
 }
 
 /// Sets when an encoded node takes effect.
@@ -363,12 +415,21 @@ mod tests {
             Order::CopyOf { slot: 0xff_1234_5678, at: 17 },
         );
         round_trip(Body::Data { chunk: 8, time_ns: 1, len: 11, lz4: true, bytes: b"hello world" }, Order::Back(1));
-        round_trip(Body::Xattr { offset: 4, name: b"user.a", value: b"v" }, Order::Back(1));
+        round_trip(Body::Xattr { offset: 4, name: b"user.a", value: b"v", value_len: 9000 }, Order::Back(1));
+        round_trip(Body::XattrPart { offset: 5, part: 1, check: 7, bytes: b"alue" }, Order::Back(1));
+        round_trip(Body::XattrGone { offset: 0x1_ffff, count: 1 }, Order::Back(1));
     }
 
     #[test]
     fn a_node_cut_short_is_not_believed() {
         let bytes = Node { ino: 1, order: Order::Back(0), body: Body::Forget }.encode();
         assert_eq!(nodes(&bytes, bytes.len() - 1).count(), 0);
+    }
+
+    #[test]
+    fn attributes_of_other_names_are_not_removed_with_those_of_one() {
+        let gone = |count| Node { ino: 1, order: Order::Back(0), body: Body::XattrGone { offset: 0x1_fffe, count } };
+        let whole = |count| nodes(&gone(count).encode(), 32).count() == 1;
+        assert_eq!([0, 1, 2, 3].map(whole), [false, true, true, false]);
     }
 }

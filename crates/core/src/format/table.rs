@@ -28,6 +28,8 @@ pub struct BlockEntry {
     pub sealed: bool,
     /// Failed a program: to be emptied and retired.
     pub failing: bool,
+    /// Programmed, since its last erase, with what was likely to be written again soon.
+    pub hot: bool,
     /// Erases so far, 24 bits.
     pub erases: u32,
     /// Bytes in it that the index or a table points to.
@@ -38,7 +40,7 @@ pub struct BlockEntry {
 pub const BLOCK_BYTES: usize = 8;
 
 impl BlockEntry {
-    /// erases 24, flags 8 (use 3, native, erased, sealed, failing), live bytes 32.
+    /// erases 24, flags 8 (use 3, native, erased, sealed, failing, hot), live bytes 32.
     pub fn encode(&self) -> u64 {
         let code = match self.used_as {
             Use::Free => 0,
@@ -51,7 +53,8 @@ impl BlockEntry {
             | u64::from(self.native) << 3
             | u64::from(self.erased) << 4
             | u64::from(self.sealed) << 5
-            | u64::from(self.failing) << 6;
+            | u64::from(self.failing) << 6
+            | u64::from(self.hot) << 7;
         u64::from(self.erases.min(0xff_ffff)) | flags << 24 | u64::from(self.live_bytes) << 32
     }
 
@@ -71,6 +74,7 @@ impl BlockEntry {
             erased: bits >> 28 & 1 != 0,
             sealed: bits >> 29 & 1 != 0,
             failing: bits >> 30 & 1 != 0,
+            hot: bits >> 31 & 1 != 0,
             erases: bits as u32 & 0xff_ffff,
             live_bytes: (bits >> 32) as u32,
         })

@@ -6,6 +6,7 @@ use super::Fs;
 use crate::error::{Error, Result};
 use crate::format::inode::{Extent, Ino, Inode, kind};
 use crate::format::tag::CHUNKS_MAX;
+use crate::store::budget::Call;
 use crate::store::chunks::{self, Unchecked};
 use crate::store::records::Records;
 use crate::store::space;
@@ -52,7 +53,7 @@ impl<N: Nand> Fs<N> {
 
     /// One chunk of a write: an operation of its own.
     fn write_part(&mut self, ino: Ino, chunk: u64, skip: usize, data: &[u8], now_ns: i64) -> Result<()> {
-        self.store.begin(false)?;
+        self.store.begin(Call::CHANGE)?;
         space::need_room_for_chunk(self.records(), ino, chunk, data.len() as u64)?;
         self.put_part(ino, chunk, skip, data, now_ns)?;
         self.records().end_operation()

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::inode::{Ino, Inode, ROOT_INO, kind};
 use crate::format::key::{COLLISION_SPAN, KeyKind, key, offset_of};
 use crate::format::node::Body;
+use crate::store::budget::Call;
 use crate::store::names::{self, Spot};
 use crate::store::records::Records;
 use crate::store::space;
@@ -44,7 +45,7 @@ impl<N: Nand> Fs<N> {
     /// Gives an inode one more name.
     pub fn link(&mut self, ino: Ino, parent: Ino, name: &[u8], now_ns: i64) -> Result<Attr> {
         check_name(name)?;
-        self.store.begin(false)?;
+        self.store.begin(Call::CHANGE)?;
         let now_ns = self.stamp_ns(now_ns);
         let mut inode = self.records().inode(ino)?;
         if inode.is_dir() {
@@ -72,7 +73,7 @@ impl<N: Nand> Fs<N> {
     /// Removes a name that is no directory.
     pub fn unlink(&mut self, parent: Ino, name: &[u8], now_ns: i64) -> Result<()> {
         check_name(name)?;
-        self.store.begin(true)?;
+        self.store.begin(Call::REMOVAL)?;
         let now_ns = self.stamp_ns(now_ns);
         directory(self.records(), parent)?;
         let (offset, child) = names::entry(self.records(), parent, name)?.ok_or(Error::NotFound)?;
@@ -91,7 +92,7 @@ impl<N: Nand> Fs<N> {
             b".." => return Err(Error::NotEmpty),
             _ => check_name(name)?,
         }
-        self.store.begin(true)?;
+        self.store.begin(Call::REMOVAL)?;
         let now_ns = self.stamp_ns(now_ns);
         directory(self.records(), parent)?;
         let (offset, child) = names::entry(self.records(), parent, name)?.ok_or(Error::NotFound)?;
@@ -138,7 +139,7 @@ impl<N: Nand> Fs<N> {
     ) -> Result<()> {
         check_name(name)?;
         check_name(new_name)?;
-        self.store.begin(false)?;
+        self.store.begin(Call::CHANGE)?;
         let now_ns = self.stamp_ns(now_ns);
         directory(self.records(), parent)?;
         let new_dir = directory(self.records(), new_parent)?;

@@ -11,6 +11,7 @@ use crate::format::inode::{Extent, Ino};
 use crate::format::key::{KeyKind, key};
 use crate::format::node::Body;
 use crate::format::place::Place;
+use crate::store::budget::Call;
 use crate::store::chunks;
 use crate::store::records::Records;
 use crate::store::space;
@@ -21,7 +22,7 @@ const COPY_BYTES: usize = 64 << 10;
 impl<N: Nand> Fs<N> {
     /// Makes a hole (reads as zeros); the size stays.
     pub fn punch(&mut self, ino: Ino, offset: u64, len: u64, now_ns: i64) -> Result<()> {
-        self.store.begin(true)?;
+        self.store.begin(Call::REMOVAL)?;
         regular_file(self.records(), ino)?;
         if len == 0 {
             return Err(Error::Invalid("a hole has a length"));
@@ -33,7 +34,7 @@ impl<N: Nand> Fs<N> {
     /// Reserves space for `offset .. offset + len`: writing there finds room. The file grows to hold the range,
     /// unless `keep_size`.
     pub fn allocate(&mut self, ino: Ino, offset: u64, len: u64, keep_size: bool, now_ns: i64) -> Result<()> {
-        self.store.begin(false)?;
+        self.store.begin(Call::CHANGE)?;
         let (from, to) = allocation(self.records(), ino, offset, len, false)?;
         reserve(self.records(), ino, from, to)?;
         self.end_allocation(ino, (!keep_size).then_some(offset + len), now_ns)
@@ -42,7 +43,7 @@ impl<N: Nand> Fs<N> {
     /// Makes `offset .. offset + len` read as zeros and reserves space for it. The file grows to hold the range,
     /// unless `keep_size`.
     pub fn zero_range(&mut self, ino: Ino, offset: u64, len: u64, keep_size: bool, now_ns: i64) -> Result<()> {
-        self.store.begin(false)?;
+        self.store.begin(Call::CHANGE)?;
         let (from, to) = allocation(self.records(), ino, offset, len, true)?;
         punch(self.records(), ino, offset, len)?;
         reserve(self.records(), ino, from, to)?;

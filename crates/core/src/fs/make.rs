@@ -7,11 +7,13 @@ use nand::Nand;
 use super::Fs;
 use super::dir::{NAMES_BYTES, check_name, directory};
 use super::types::*;
-use super::xattr::{attribute_bytes, attribute_offsets, check_attribute, put_attributes};
+use super::xattr::{attribute_bytes, check_attribute};
 use crate::error::{Error, Result};
 use crate::format::inode::{Ino, Inode, kind, with_attribute};
 use crate::format::key::KeyKind;
 use crate::format::tag::INO_MAX;
+use crate::store::attributes as stored;
+use crate::store::budget::Call;
 use crate::store::names::{self, Spot};
 use crate::store::space;
 
@@ -42,7 +44,7 @@ impl<N: Nand> Fs<N> {
             return Err(Error::Invalid("too many attributes to begin with"));
         }
         for (at, (name, value)) in attributes.iter().enumerate() {
-            check_attribute(self.records(), name, value)?;
+            check_attribute(name, value)?;
             if attributes.iter().skip(at + 1).any(|(other, _)| other == name) {
                 return Err(Error::Invalid("an attribute has one value"));
             }
@@ -81,7 +83,9 @@ impl<N: Nand> Fs<N> {
         now_ns: i64,
     ) -> Result<Ino> {
         check_name(name)?;
-        self.store.begin(false)?;
+        let more = attributes.iter().map(|(name, value)| attribute_bytes(self.records(), name, value)).sum();
+        let call = Call::CHANGE.with_bytes(more, self.records().chunk_bytes() as usize);
+        self.store.begin(call)?;
         let now_ns = self.stamp_ns(now_ns);
         let dir = directory(self.records(), parent)?;
         let Spot::Free(offset) = names::find(self.records(), parent, KeyKind::Entry, name)? else {
@@ -90,7 +94,6 @@ impl<N: Nand> Fs<N> {
         if dir.nlink == 0 {
             return Err(Error::NotFound);
         }
-        let more: usize = attributes.iter().map(|(name, value)| attribute_bytes(name, value)).sum();
         space::need_bytes(self.records(), NAMES_BYTES + (content.len() + more) as u64)?;
         if self.records().volume().next_ino > INO_MAX {
             return Err(Error::NoSpace);
@@ -101,13 +104,15 @@ impl<N: Nand> Fs<N> {
             parent: if directory { parent } else { 0 },
             ..Inode::new(node.mode & (kind::MASK | 0o7777), node.uid, node.gid, now_ns)
         };
-        let offsets = attribute_offsets(self.records(), attributes);
+        let offsets = stored::offsets_of_new(self.records(), attributes);
         inode.attributes = offsets.iter().fold(0, |sum, &offset| with_attribute(sum, offset));
         let ino = self.records().new_inode(inode)?;
         for (chunk, part) in content.chunks(self.records().chunk_bytes() as usize).enumerate() {
             self.put_part(ino, chunk as u64, 0, part, now_ns)?;
         }
-        put_attributes(self.records(), ino, attributes, &offsets)?;
+        for (&attribute, &offset) in attributes.iter().zip(&offsets) {
+            stored::put(self.records(), ino, offset, attribute, true)?;
+        }
         names::add_new_entry(self.records(), parent, offset, (ino, inode.mode), name, now_ns)?;
         if directory {
             names::add_links(self.records(), parent, 1)?;

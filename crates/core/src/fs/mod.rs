@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::format::inode::{Ino, Inode, kind};
 use crate::format::tag::{tick_ns, ticks};
 use crate::store::Store;
+use crate::store::budget::Call;
 use crate::store::chunks;
 use crate::store::names;
 use crate::store::options::{Atime, Times};
@@ -47,7 +48,7 @@ impl<N: Nand> Fs<N> {
 
     /// Changes attributes; a change of size truncates or extends.
     pub fn setattr(&mut self, ino: Ino, changes: SetAttr, now_ns: i64) -> Result<Attr> {
-        self.store.begin(true)?;
+        self.store.begin(Call::REMOVAL)?;
         let mut inode = self.records().inode(ino)?;
         let by_caller = self.leaves_times(&inode);
         let changed_ns = if by_caller { inode.ctime_ns } else { self.stamp_ns(now_ns) };
@@ -111,7 +112,7 @@ impl<N: Nand> Fs<N> {
         if left > 0 || self.store.writable().is_err() || self.records().inode(ino)?.nlink > 0 {
             return Ok(());
         }
-        self.store.begin(true)?;
+        self.store.begin(Call::REMOVAL)?;
         names::forget_orphan(self.records(), ino)?;
         self.store.end()
     }

@@ -1,4 +1,4 @@
-//! Formatting a chip: every block is erased, a root directory is logged, and a first checkpoint makes it a volume.
+//! Formatting a chip: every block is erased unless the chip is new, a root directory is logged, and a first checkpoint makes it a volume.
 
 use alloc::string::String;
 
@@ -7,9 +7,10 @@ use nand::{Cause, Nand};
 use crate::error::{Error, Result};
 use crate::flash::shape::Shape;
 use crate::flash::{Flash, Phase};
-use crate::format::anchor::{ANCHOR_BLOCKS, LABEL_BYTES, changes_max};
+use crate::format::anchor::{ANCHOR_BLOCKS, LABEL_BYTES, fits_tables};
 use crate::format::crc::crc32c;
 use crate::format::inode::{Inode, ROOT_INO, kind};
+use crate::format::manager::ManagerRecord;
 use crate::format::node::Body;
 use crate::format::table::{BlockEntry, Use};
 use crate::index::Index;
@@ -28,6 +29,9 @@ pub struct FormatOptions {
     pub root_mode: u32,
     pub root_uid: u32,
     pub root_gid: u32,
+    /// The chip is known to be blank, as it comes from the factory: no block is erased. A chip that merely reads as blank
+    /// may have been left in the middle of an erase.
+    pub blank: bool,
     pub now_ns: i64,
 }
 
@@ -39,21 +43,21 @@ pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
     }
     let blocks = shape.geometry.blocks;
     let tables = Tables::empty(blocks, shape.slot_bytes);
-    if changes_max(shape.slot_bytes, tables.slots.len()) < 16 {
+    if !fits_tables(shape.slot_bytes, tables.slots.len()) {
         return Err(Error::Unsuitable("it has more blocks than a block table can list"));
     }
-    let entry =
-        |block| BlockEntry { used_as: if nand.is_bad(block) { Use::Bad } else { Use::Free }, ..BlockEntry::default() };
+    let entry = |block| match nand.is_bad(block) {
+        true => BlockEntry { used_as: Use::Bad, ..BlockEntry::default() },
+        false => BlockEntry { erased: options.blank, ..BlockEntry::default() },
+    };
     let entries = (0..blocks).map(entry).collect();
     let good = (0..ANCHOR_BLOCKS.min(blocks)).filter(|&block| !nand.is_bad(block)).count();
     if good < 2 {
         return Err(Error::Unsuitable("fewer than two of its first 16 blocks are good"));
     }
     let mut flash = Flash::new(nand, shape, volume_seed(&options.volume_id), entries, 64, Phase::Formatting);
-    for block in 0..blocks {
-        if flash.blocks().get(block).entry.used_as == Use::Free {
-            flash.slots_mut().erase(block, Cause::Metadata)?;
-        }
+    if !options.blank {
+        erase_all(&mut flash)?;
     }
     let mut good = (0..ANCHOR_BLOCKS).filter(|&block| flash.blocks().get(block).entry.used_as == Use::Free);
     let (Some(first), Some(second)) = (good.next(), good.next()) else {
@@ -72,6 +76,7 @@ pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
         files: 1,
         hash_seed: name_seed(&options.volume_id),
         clean: true,
+        manager: ManagerRecord::new(options.now_ns),
     };
     let mut store = Store::new(flash, Index::default(), volume, tables, mount);
     let mode = kind::DIR | options.root_mode & 0o7777;
@@ -79,6 +84,16 @@ pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
     store.records_mut().inodes().update(ROOT_INO, root);
     store.records_mut().push(ROOT_INO, Body::Inode(root))?;
     store.checkpoint_as(true)
+}
+
+/// Erases every block that is not bad, from the first on: those that may hold anchors of another volume before the rest.
+fn erase_all<N: Nand>(flash: &mut Flash<N>) -> Result<()> {
+    for block in 0..flash.blocks().len() {
+        if flash.blocks().get(block).entry.used_as == Use::Free {
+            flash.slots_mut().erase(block, Cause::Metadata)?;
+        }
+    }
+    Ok(())
 }
 
 /// What seeds the checksums of a volume.

@@ -22,6 +22,7 @@ use crate::format::tag::{Kind, wide};
 use crate::index::Index;
 use crate::index::tree::Tree;
 use crate::store::Store;
+use crate::store::budget::Call;
 use crate::store::checkpoint::Tables;
 use crate::store::names;
 use crate::store::options::MountOptions;
@@ -68,6 +69,7 @@ fn before_replay<N: Nand>(nand: N, shape: Shape, found: &Found, options: MountOp
         files: anchor.files,
         hash_seed: name_seed(&anchor.volume_id),
         clean: anchor.clean,
+        manager: anchor.manager,
     };
     let index = Index::new(Tree { root: anchor.root, pages: anchor.index_pages }, anchor.reserved_chunks);
     Store::new(flash, index, volume, tables, options)
@@ -159,9 +161,8 @@ fn reopen_heads<N: Nand>(flash: &mut Flash<N>, anchor: &Anchor) {
 }
 
 fn reopen_head<N: Nand>(flash: &mut Flash<N>, id: HeadId, block: u32, unit: u32) {
-    let wanted = if id == HeadId::Meta { Use::Meta } else { Use::Log };
     let entry = flash.blocks().get(block).entry;
-    if entry.used_as == wanted && !entry.failing && entry.native == (id == HeadId::Native) {
+    if id.owns(&entry) && !entry.failing {
         flash.reopen(id, block, unit);
     }
 }
@@ -239,7 +240,7 @@ fn stand_in_for_root<N: Nand>(store: &mut Store<N>, anchor: &Anchor) {
 fn remove_orphans<N: Nand>(store: &mut Store<N>) -> Result<()> {
     let (mut from, to): (Key, Key) = (key(0, KeyKind::Orphan, 0), key(1, KeyKind::Inode, 0).min(KEY_END));
     while let Some(entry) = store.records_mut().next(from, to)? {
-        match store.begin(true) {
+        match store.begin(Call::REMOVAL) {
             // They are of no use to anyone; the rest can be read.
             Err(Error::ReadOnly) => return Ok(()),
             ready => ready?,
@@ -286,7 +287,7 @@ fn rest_on_two_pages<N: Nand>(flash: &mut Flash<N>) -> Result<()> {
 fn close_volume<N: Nand>(store: &mut Store<N>) -> Result<()> {
     store.writable()?;
     remove_orphans(store)?;
-    store.begin(true)?;
+    store.begin(Call::REMOVAL)?;
     store.finish_checkpoint()?;
     store.checkpoint_as(true)
 }
@@ -300,9 +301,12 @@ pub fn check_anchor(anchor: &Anchor, shape: &Shape) -> Result<()> {
     }
     // A head may stand past its block's end, by what torn programs may have hit.
     let heads = anchor.heads.iter().all(|at| at.block < anchor.blocks && at.unit < 1 << 24);
+    let numbers = anchor.heads.iter().map(|at| at.head).chain(anchor.names.iter().map(|name| name.head));
+    let known = numbers.into_iter().all(|head| HeadId::from_number(head).is_some());
     let counters =
         [anchor.seq, anchor.serial, anchor.checkpoint, anchor.next_ino, anchor.files, anchor.reserved_chunks];
     let sound = heads
+        && known
         && anchor.pair.iter().all(|&block| block < anchor.blocks.min(ANCHOR_BLOCKS))
         && anchor.pair.first() != anchor.pair.last()
         && counters.iter().all(|&counter| counter < 1 << 47)

@@ -12,7 +12,6 @@ use nand::{Cause, Nand};
 use super::actions::{self, Action, Basis};
 use super::scan::{Scan, Visited};
 use crate::error::{Error, Result};
-use crate::flash::head::HeadId;
 use crate::flash::slots::{By, Release};
 use crate::format::inode::{Census, Extent, Ino};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
@@ -167,9 +166,7 @@ impl<'a, N: Nand> Replay<'a, N> {
         let Some(mut found) = self.records.flash_mut().slots_mut().blocks_mut().get_mut(block) else { return };
         found.era = era;
         found.entry.failing |= found.entry.used_as == Use::Bad;
-        found.entry.used_as = Use::Log;
-        found.entry.native = visited.id == HeadId::Native;
-        found.entry.erased = false;
+        visited.id.mark(&mut found.entry);
         found.entry.sealed = visited.sealed;
         found.entry.erases = visited.erases.unwrap_or(found.entry.erases).max(found.entry.erases);
     }
@@ -206,7 +203,7 @@ impl<'a, N: Nand> Replay<'a, N> {
             let data_key = key(tag.ino, KeyKind::Data, tag.chunk);
             let place = Place::Run { slot: action.slot, count: 1 };
             if tag.copy {
-                return self.apply_copy(basis, data_key, Place::Run { slot: tag.stamp, count: 1 }, place, tag.seq);
+                return self.apply_copy(basis, data_key, Place::Run { slot: tag.source, count: 1 }, place, tag.seq);
             }
             let replaced = self.change(data_key, Change::Put(place), tag.seq)?;
             self.derive_data(tag.ino, tag.chunk, tag.len, tick_ns(tag.stamp), replaced);
@@ -285,9 +282,9 @@ impl<'a, N: Nand> Replay<'a, N> {
                 let found = self.derived.entry(ino).or_default();
                 found.added = found.added.with(Extent::reserved(added));
             }
-            Body::Xattr { .. } => {}
-            Body::XattrGone { offset } => {
-                cut(self, key(ino, KeyKind::Xattr, offset), 1)?;
+            Body::Xattr { .. } | Body::XattrPart { .. } => {}
+            Body::XattrGone { offset, count } => {
+                cut(self, key(ino, KeyKind::Xattr, offset), u128::from(count))?;
             }
             Body::Forget => {
                 // Data of an inode may stand in the log without the inode: it came and went within one group.

@@ -24,6 +24,9 @@ pub const SEQ_END: u64 = (1 << 47) - (1 << 20);
 /// A block the log went through.
 pub struct Visited {
     pub id: HeadId,
+    /// Whether any of its slots is the log's.
+    pub counts: bool,
+    /// Its erase count, where a slot tells.
     pub erases: Option<u32>,
     pub sealed: bool,
 }
@@ -84,19 +87,19 @@ impl Scan {
             }
             let summary = slots.read_summary(block, id.mode(), self.seq, Cause::Metadata)?;
             let next = summary.as_ref().map(|summary| summary.next);
-            let mut visited = Visited { id, erases: None, sealed: summary.is_some() };
+            let mut visited = Visited { id, counts: false, erases: None, sealed: summary.is_some() };
             let doubtful = match summary {
                 Some(summary) => self.read_sealed(slots, block, unit, &summary, &mut visited)?,
                 None => self.read_unsealed(slots, block, unit, &mut visited)?,
             };
-            if visited.erases.is_some()
+            if visited.counts
                 && let Some(of_head) = self.doubtful.get_mut(id as usize)
             {
                 // The head went on to this block: its programs in those before had ended.
                 *of_head = doubtful;
             }
             // A block that was named but not written to is not the log's.
-            if visited.erases.is_some() || unit > 0 {
+            if visited.counts || unit > 0 {
                 self.visited.insert(block, visited);
             }
             match next {
@@ -147,7 +150,8 @@ impl Scan {
         if !(self.seq..SEQ_END).contains(&tag.seq) || tag.unlogged || !matches!(tag.kind, Kind::Data | Kind::Nodes) {
             return;
         }
-        visited.erases = Some(tag.erases);
+        visited.counts = true;
+        visited.erases = tag.erases.or(visited.erases);
         self.last_seq = self.last_seq.max(tag.seq);
         self.last_ino = self.last_ino.max(tag.ino);
         self.slots.push((tag, slot));

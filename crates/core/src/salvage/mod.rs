@@ -29,11 +29,13 @@ use crate::flash::{Flash, Phase, newest};
 use crate::format::anchor::{ANCHOR_BLOCKS, Anchor};
 use crate::format::inode::ROOT_INO;
 use crate::format::key::Key;
+use crate::format::manager::ManagerRecord;
 use crate::format::table::{BlockEntry, Use};
 use crate::index::Index;
 use crate::mount::format::{name_seed, volume_seed};
 use crate::mount::open::check_anchor;
 use crate::store::Store;
+use crate::store::budget::Call;
 use crate::store::checkpoint::Tables;
 use crate::store::options::MountOptions;
 use crate::store::records::{Records, Volume};
@@ -92,6 +94,7 @@ pub fn salvage<N: Nand>(
         files: 0,
         hash_seed: 0,
         clean: false,
+        manager: ManagerRecord::new(options.now_ns),
     };
     let mut store = Store::new(flash, Index::default(), volume, tables, options);
     match (Mender { store: &mut store }).salvage_all(anchor, told) {
@@ -102,12 +105,13 @@ pub fn salvage<N: Nand>(
 
 /// Brings counts up to what is there, and what cannot be read out of the volume: see [`Fs::mend`](crate::Fs::mend).
 pub fn mend<N: Nand>(store: &mut Store<N>, all: bool, now_ns: i64) -> Result<Option<Salvaged>> {
-    store.begin(true)?;
+    store.begin(Call::REMOVAL)?;
     store.checkpoint_now()?;
     let mut mender = Mender { store };
     let (survey, unreadable) = mender.survey()?;
     let judgement = judge(&survey, Witness::Index, unreadable.len() as u64);
-    let sound = unreadable.is_empty() && judgement.keeps_all(&survey);
+    let strays = survey.values().any(|known| !known.stray_parts.is_empty());
+    let sound = unreadable.is_empty() && !strays && judgement.keeps_all(&survey);
     if !sound && !all {
         return Ok(None);
     }
@@ -168,6 +172,7 @@ impl<N: Nand> Mender<'_, N> {
             volume.epoch = anchor.epoch + 1;
             volume.checkpoint = anchor.checkpoint;
             volume.next_ino = volume.next_ino.max(anchor.next_ino);
+            volume.manager = anchor.manager;
             self.flash().remember_anchor(anchor);
         } else {
             let seed = remains::find_seed(self.flash().slots_mut())?;

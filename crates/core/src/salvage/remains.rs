@@ -134,7 +134,7 @@ impl Remains {
         let mut erases = 0;
         for (index, looked) in (0..).zip(&looked) {
             let Looked::Holds(tag) = looked else { continue };
-            erases = erases.max(tag.erases);
+            erases = erases.max(tag.erases.unwrap_or(0));
             if !is_content(tag) {
                 continue;
             }
@@ -174,7 +174,7 @@ impl Remains {
         looked: &[Looked],
     ) -> Result<()> {
         let erases = looked.iter().filter_map(|looked| match looked {
-            Looked::Holds(tag) => Some(tag.erases),
+            Looked::Holds(tag) => tag.erases,
             _ => None,
         });
         let erases: BTreeSet<u32> = erases.collect();
@@ -186,7 +186,8 @@ impl Remains {
                 Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            let tag = Tag::decode_unchecked(&raw).filter(|tag| tag.seq < SEQ_END && erases.contains(&tag.erases));
+            let tag = Tag::decode_unchecked(&raw)
+                .filter(|tag| tag.seq < SEQ_END && tag.erases.is_none_or(|count| erases.contains(&count)));
             self.doubtful.extend(tag.map(|tag| (slot, tag)));
         }
         Ok(())
@@ -283,7 +284,7 @@ impl Remains {
     fn note_rescued(&mut self, tag: &Tag, data: &[u8]) {
         match tag.kind {
             _ if !tag.unlogged || !tag.copy => {}
-            Kind::Data => self.history.rescued.extend([tag.stamp]),
+            Kind::Data => self.history.rescued.extend([tag.source]),
             Kind::Nodes => {
                 self.history.rescued.extend(node::nodes(data, tag.len as usize).filter_map(|(_, _, node)| {
                     match node.order {

@@ -80,8 +80,9 @@ mod tests {
             ino: 5,
             chunk: 3,
             len: 4096,
-            erases: 2,
+            erases: Some(2),
             stamp: 9,
+            source: 0,
         };
         let data: alloc::vec::Vec<u8> = (0..4096u32).map(|at| (at * 7) as u8).collect();
         let raw = tag.encode(0xdead_beef, &data);

@@ -12,7 +12,7 @@ use nand::Nand;
 use super::Mender;
 use super::judge::{At, Doubt, Judgement};
 use super::sums::adding_up;
-use super::survey::{Known, Survey, Witness, is_dir_mode};
+use super::survey::{Attribute, Known, Survey, Witness, is_dir_mode};
 use crate::error::{Error, Result};
 use crate::format::inode::{Census, Ino, Inode, ROOT_INO, kind, with_attribute};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
@@ -167,25 +167,28 @@ impl<N: Nand> Mender<'_, N> {
         Inode { size: known.end_chunk.saturating_mul(self.records().chunk_bytes()), ..Inode::new(mode, 0, 0, now_ns) }
     }
 
-    /// Takes those of an inode's attributes out that were removed, as far as the sum of their offsets tells, `proof`. The
-    /// sum of those that are there.
+    /// Takes those of an inode's attributes out that were removed, as far as the sum of their offsets tells, `proof`, and
+    /// those that cannot be read. The sum of those that stay.
     fn weed_attributes(&mut self, ino: Ino, known: &Known, proof: Option<u32>, settled: &mut Settled) -> Result<u32> {
-        let sum_of = |kept: &mut dyn Iterator<Item = &u64>| kept.fold(0, |sum, &offset| with_attribute(sum, offset));
-        let sum = sum_of(&mut known.attributes.iter());
-        let Some(proof) = proof.filter(|&proof| proof != sum) else { return Ok(sum) };
-        let parts: Vec<u64> = known.attributes.iter().map(|offset| offset >> 33).collect();
-        let surplus = u64::from(sum.wrapping_sub(proof));
-        let gone = adding_up(&parts, surplus, u64::from(u32::MAX >> 1), &|_| true);
-        if gone.is_none() {
-            settled.attributes += known.attributes.len() as u64;
+        let sum_of = |kept: &[&Attribute]| kept.iter().fold(0, |sum, kept| with_attribute(sum, kept.offsets.start));
+        let all: Vec<&Attribute> = known.attributes.iter().collect();
+        let parts: Vec<u64> = all.iter().map(|attribute| attribute.offsets.start >> 33).collect();
+        let surplus = proof.map_or(0, |proof| u64::from(sum_of(&all).wrapping_sub(proof)));
+        let removed = adding_up(&parts, surplus, u64::from(u32::MAX >> 1), &|_| true);
+        if removed.is_none() {
+            settled.attributes += all.len() as u64;
         }
-        let goes = |at: usize| gone.as_ref().is_none_or(|gone| gone.contains(&at));
-        for (_, &offset) in known.attributes.iter().enumerate().filter(|&(at, _)| goes(at)) {
-            let at = key(ino, KeyKind::Xattr, offset);
-            self.records().set(at, Change::Cut(1))?;
+        let is_removed = |at: usize| removed.as_ref().is_none_or(|removed| removed.contains(&at));
+        let (mut kept, mut cut) = (Vec::new(), Vec::new());
+        for (at, attribute) in all.into_iter().enumerate() {
+            if attribute.whole && !is_removed(at) { kept.push(attribute) } else { cut.push(attribute.offsets.clone()) }
         }
-        let mut kept = known.attributes.iter().enumerate().filter(|&(at, _)| !goes(at)).map(|(_, offset)| offset);
-        Ok(sum_of(&mut kept))
+        cut.extend(known.stray_parts.iter().map(|&offset| offset..offset + 1));
+        for offsets in cut {
+            let at = key(ino, KeyKind::Xattr, offsets.start);
+            self.records().set(at, Change::Cut(Key::from(offsets.end - offsets.start)))?;
+        }
+        Ok(sum_of(&kept))
     }
 
     /// Gives an inode a name in `lost+found`, below directories as they were above it. Its path there.

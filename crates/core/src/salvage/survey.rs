@@ -2,7 +2,7 @@
 //!
 //! Invariant: everything in a survey was read; what could not be is listed.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -19,6 +19,7 @@ use crate::format::place::Place;
 use crate::format::tag::CHUNKS_MAX;
 use crate::index::delta::Change;
 use crate::mount::replay::Unseen;
+use crate::store::attributes::{self, Offsets};
 
 /// What a survey rests on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,8 +53,17 @@ pub struct Known {
     /// What its counts may be wrong by.
     pub unseen: Unseen,
     pub names: Vec<Name>,
-    /// The offsets of its attributes.
-    pub attributes: Vec<u64>,
+    pub attributes: Vec<Attribute>,
+    /// The offsets of parts of values that no attribute claims.
+    pub stray_parts: BTreeSet<u64>,
+}
+
+/// An attribute, where its name can be read.
+#[derive(Clone, Debug)]
+pub struct Attribute {
+    pub offsets: Offsets,
+    /// Its value can be read.
+    pub whole: bool,
 }
 
 impl Known {
@@ -167,12 +177,22 @@ impl<N: Nand> Mender<'_, N> {
             Body::Entry { child, mode, time_ns, .. } => Some(Some(Name { offset, child, mode, time_ns })),
             _ => Some(None),
         })?;
-        let known = survey.entry(ino).or_default();
-        match name {
-            Some(name) => known.names.push(name),
-            None => known.attributes.push(offset),
-        }
+        let Some(name) = name else { return self.survey_attribute(ino, offset, survey) };
+        survey.entry(ino).or_default().names.push(name);
         Ok(())
+    }
+
+    /// What stands at an offset of attributes: the first node of one, or a part of one before.
+    fn survey_attribute(&mut self, ino: Ino, offset: u64, survey: &mut Survey) -> Result<()> {
+        let known = survey.entry(ino).or_default();
+        let claimed = known.attributes.last().is_some_and(|attribute| attribute.offsets.contains(&offset));
+        let Some(offsets) = attributes::offsets(self.records(), ino, offset)? else {
+            known.stray_parts.extend((!claimed).then_some(offset));
+            return Ok(());
+        };
+        let value = attributes::value(self.records(), ino, offset).map(|_| ());
+        known.attributes.push(Attribute { offsets, whole: value.is_ok() });
+        value
     }
 
     fn survey_chunks(&mut self, entry: Entry, survey: &mut Survey, unreadable: &mut Vec<Key>) -> Result<()> {

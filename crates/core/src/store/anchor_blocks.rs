@@ -11,6 +11,7 @@ use crate::flash::anchors::Other;
 use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::table::Use;
 use crate::manage::job::{Job, View};
+use crate::store::budget::Call;
 
 impl<N: Nand> Store<N> {
     /// Sees to the blocks for anchors, if that can be done now: where the pair has lost one it gets another, and where
@@ -49,7 +50,7 @@ impl<N: Nand> Store<N> {
         let flash = &self.records.flash;
         budget::has_failed(&self.records)
             && !flash.free().has_spare_for_anchors()
-            && flash.free_blocks() >= budget::of(&self.records, true).for_collection()
+            && flash.free_blocks() >= budget::of(&self.records, Call::REMOVAL).for_collection()
     }
 
     fn keep_spare_anchor_block(&mut self) -> Result<()> {
@@ -77,6 +78,6 @@ impl<N: Nand> Store<N> {
         let before = self.records.flash.free_blocks();
         self.run(Job::Seal)?;
         let gained = self.records.flash.free_blocks() > before;
-        if !gained && self.look(true).has_waiting() { self.checkpoint_now() } else { Ok(()) }
+        if !gained && self.look(Call::REMOVAL).has_waiting() { self.checkpoint_now() } else { Ok(()) }
     }
 }

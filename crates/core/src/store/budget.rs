@@ -30,13 +30,41 @@ const COLLECTION_BLOCKS: u32 = 1;
 /// A block for one that fails: in an operation, or in the recovery after it.
 const FAILING_BLOCKS: u32 = 1;
 
-/// The budget of the next call; `gives_back`: it gives space back in the end.
-pub(super) fn of<N: Nand>(records: &Records<N>, gives_back: bool) -> Budget {
+/// What a call to come needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// It gives space back in the end, and may use blocks that are kept free.
+    gives_back: bool,
+    /// Slots it may take, beside what waits in memory.
+    slots: u32,
+}
+
+impl Call {
+    /// It may take space.
+    pub const CHANGE: Self = Self { gives_back: false, slots: OPERATION_SLOTS };
+    /// It gives space back in the end.
+    pub const REMOVAL: Self = Self { gives_back: true, slots: OPERATION_SLOTS };
+
+    /// The same with nodes of so many bytes besides, in slots of `slot_bytes`.
+    pub fn with_bytes(self, bytes: usize, slot_bytes: usize) -> Self {
+        // What fits a slot is among what any call may take.
+        let slots = bytes.div_ceil(slot_bytes).saturating_sub(1);
+        Self { slots: self.slots + slots as u32, ..self }
+    }
+
+    /// Whether it gives space back in the end.
+    pub(super) fn gives_back(self) -> bool {
+        self.gives_back
+    }
+}
+
+/// The budget of the next call.
+pub(super) fn of<N: Nand>(records: &Records<N>, call: Call) -> Budget {
     // Where a block has failed, the next may before collection has made up for that one.
-    let failing = if has_failed(records) && !gives_back { FAILING_BLOCKS } else { 0 };
+    let failing = if has_failed(records) && !call.gives_back { FAILING_BLOCKS } else { 0 };
     let index_slots = checkpoint_slots(records);
     Budget {
-        host: host_blocks(records) + failing,
+        host: host_blocks(records, call) + failing,
         collection: COLLECTION_BLOCKS,
         index: index_blocks(records, index_slots, 1),
         recovery: index_blocks(records, index_slots, ROOMY) + copy_blocks(records),
@@ -45,19 +73,19 @@ pub(super) fn of<N: Nand>(records: &Records<N>, gives_back: bool) -> Budget {
 }
 
 /// Blocks the next operation may open, at least one.
-pub(super) fn host_blocks<N: Nand>(records: &Records<N>) -> u32 {
-    let slots = operation_slots(records).saturating_sub(head_room(records));
+pub(super) fn host_blocks<N: Nand>(records: &Records<N>, call: Call) -> u32 {
+    let slots = operation_slots(records, call).saturating_sub(head_room(records));
     slots.div_ceil(records.flash.shape().slc.content_slots()).max(1)
 }
 
 /// Whether the heads have the room that one more operation may take.
-pub(super) fn heads_have_room<N: Nand>(records: &Records<N>) -> bool {
-    head_room(records) >= operation_slots(records)
+pub(super) fn heads_have_room<N: Nand>(records: &Records<N>, call: Call) -> bool {
+    head_room(records) >= operation_slots(records, call)
 }
 
 /// Slots one more operation and the commit after it may take.
-fn operation_slots<N: Nand>(records: &Records<N>) -> u32 {
-    OPERATION_SLOTS + records.buffer.dirty_count() as u32 + records.inodes.dirty_count() as u32 / INODES_PER_SLOT
+fn operation_slots<N: Nand>(records: &Records<N>, call: Call) -> u32 {
+    call.slots + records.buffer.dirty_count() as u32 + records.inodes.dirty_count() as u32 / INODES_PER_SLOT
 }
 
 /// Slots the heads that callers write to have left.
@@ -89,7 +117,8 @@ pub(super) fn checkpoint_would_help<N: Nand>(records: &Records<N>) -> bool {
 /// Blocks a recovery would open for what it copies.
 fn copy_blocks<N: Nand>(records: &Records<N>) -> u32 {
     let shape = records.flash.shape();
-    let slots = copied_slots(shape) + records.inodes.dirty_count() as u32 / INODES_PER_SLOT;
+    let hot = records.flash.slots().head(HeadId::SlcHot).block().map_or(0, |_| shape.slc.doubtful_slots);
+    let slots = copied_slots(shape) + hot + records.inodes.dirty_count() as u32 / INODES_PER_SLOT;
     let room = records.flash.slots().room(HeadId::Slc).max(records.flash.slots().room(HeadId::Native));
     blocks_for(shape, slots, room, ROOMY)
 }

@@ -126,7 +126,7 @@ impl Checkpointer {
         let touch = self.crowded_index_pages(records)?;
         records.index.freeze();
         let flash = &records.flash;
-        let heads = [HeadId::Slc, HeadId::Native].into_iter().filter_map(|id| {
+        let heads = HeadId::LOG.into_iter().filter_map(|id| {
             let head = flash.slots().head(id);
             head.block().map(|block| HeadAt { head: id as u8, block, unit: head.unit() })
         });
@@ -222,6 +222,7 @@ impl Checkpointer {
             erases: records.flash.blocks().iter().map(|(_, block)| u64::from(block.entry.erases)).sum(),
             created_ns: records.volume.created_ns,
             now_ns: job.now_ns,
+            manager: records.volume.manager,
             heads,
             names: Vec::new(),
             tables: job.tables.slots.clone(),

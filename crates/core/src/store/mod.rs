@@ -7,7 +7,8 @@
 //! Invariant: what is in a file below does not know the files above it; only `room.rs` and `work.rs` know them all.
 
 mod anchor_blocks;
-mod budget;
+pub mod attributes;
+pub mod budget;
 pub mod checkpoint;
 pub mod chunks;
 mod collector;
@@ -28,6 +29,7 @@ pub mod write_buffer;
 
 use nand::Nand;
 
+use self::budget::Call;
 use self::checkpoint::{Checkpointer, Tables};
 use self::collector::Collector;
 use self::options::MountOptions;
@@ -92,7 +94,7 @@ impl<N: Nand> Store<N> {
 
     /// Before a change: refuses on a read-only mount, and makes room on the chip. One that gives space back may use
     /// blocks that are kept free.
-    pub fn begin(&mut self, gives_back: bool) -> Result<()> {
+    pub fn begin(&mut self, call: Call) -> Result<()> {
         self.writable()?;
         // An operation that ended with an error may have left slots behind that the index does not follow yet.
         let followed = self.records.flash.own_anchor().and_then(|()| self.records.follow_moved());
@@ -101,8 +103,8 @@ impl<N: Nand> Store<N> {
             self.records.buffer.nothing_waits();
         }
         self.records.buffer.wait_since(self.records.mono_ns);
-        match followed.and_then(|()| self.make_room(gives_back)) {
-            Err(Error::NoSpace) if gives_back => {
+        match followed.and_then(|()| self.make_room(call)) {
+            Err(Error::NoSpace) if call.gives_back() => {
                 // Not even for that there is room: so many blocks went bad that this is the end.
                 self.records.flash.fail(&Error::NoSpace);
                 Err(Error::ReadOnly)
@@ -125,7 +127,7 @@ impl<N: Nand> Store<N> {
         if self.records.is_durable() {
             return self.writable();
         }
-        self.begin(true)?;
+        self.begin(Call::REMOVAL)?;
         let outcome = self.records.commit(true);
         self.noted(outcome)
     }

@@ -2,8 +2,6 @@
 //!
 //! Invariant: a directory's census is what its entries come to.
 
-use alloc::vec::Vec;
-
 use nand::Nand;
 
 use super::records::Records;
@@ -16,8 +14,8 @@ use crate::index::delta::Change;
 
 /// Where a name is, or where it could go.
 pub enum Spot {
-    /// Its offset, where its node stands, and, of a directory's entry, the inode it leads to.
-    Taken { offset: u64, place: Place, child: Option<u64> },
+    /// Its offset, and, of a directory's entry, the inode it leads to.
+    Taken { offset: u64, child: Option<u64> },
     /// A free offset among those of its hash.
     Free(u64),
 }
@@ -31,11 +29,12 @@ pub fn find<N: Nand>(records: &mut Records<N>, ino: u64, kind: KeyKind, name: &[
         let (same, child) = records.with_node(entry.place, |_, node| match node.body {
             Body::Entry { name: found, child, .. } => Some((found == name, Some(child))),
             Body::Xattr { name: found, .. } => Some((found == name, None)),
+            Body::XattrPart { .. } => Some((false, None)),
             _ => None,
         })?;
         let offset = offset_of(entry.key);
         if same {
-            return Ok(Spot::Taken { offset, place: entry.place, child });
+            return Ok(Spot::Taken { offset, child });
         }
         if offset == free {
             free += 1;
@@ -54,20 +53,6 @@ pub fn entry<N: Nand>(records: &mut Records<N>, dir: u64, name: &[u8]) -> Result
         Spot::Taken { offset, child, .. } => child.map(|child| (offset, child)),
         Spot::Free(_) => None,
     })
-}
-
-/// The names of an inode's attributes.
-pub fn attributes<N: Nand>(records: &mut Records<N>, ino: u64) -> Result<Vec<Vec<u8>>> {
-    let (mut from, to) = (key(ino, KeyKind::Xattr, 0), key(ino, KeyKind::Data, 0));
-    let mut names = Vec::new();
-    while let Some(entry) = records.next(from, to)? {
-        names.push(records.with_node(entry.place, |_, node| match node.body {
-            Body::Xattr { name, .. } => Some(name.to_vec()),
-            _ => None,
-        })?);
-        from = entry.end();
-    }
-    Ok(names)
 }
 
 /// Makes an entry of a directory, or replaces the one at that offset.

@@ -17,6 +17,7 @@ use crate::flash::slots::Slots;
 use crate::flash::{Flash, Moved, MovedPage};
 use crate::format::inode::{Extent, Ino, Inode};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
+use crate::format::manager::ManagerRecord;
 use crate::format::node::{self, Body};
 use crate::format::page::Entry;
 use crate::format::place::{Place, Slot};
@@ -39,6 +40,8 @@ pub struct Volume {
     pub hash_seed: u64,
     /// Nothing was written since the last checkpoint of the mount before.
     pub clean: bool,
+    /// What the wear manager knows of the volume's life.
+    pub manager: ManagerRecord,
 }
 
 /// The records of a volume.

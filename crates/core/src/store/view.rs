@@ -2,6 +2,7 @@
 
 use nand::{CellMode, Nand};
 
+use super::budget::Call;
 use super::checkpoint::Checkpointer;
 use super::collector::Collector;
 use super::records::Records;
@@ -18,14 +19,14 @@ pub(super) struct Look<'a, N: Nand> {
     records: &'a Records<N>,
     checkpointer: &'a Checkpointer,
     collector: &'a Collector,
-    gives_back: bool,
+    call: Call,
 }
 
 impl<N: Nand> Store<N> {
-    /// What is said to the managers, where the next call gives space back or takes some.
-    pub(super) fn look(&self, gives_back: bool) -> Look<'_, N> {
+    /// What is said to the managers, where this call comes next.
+    pub(super) fn look(&self, call: Call) -> Look<'_, N> {
         let Self { records, checkpointer, collector, .. } = self;
-        Look { records, checkpointer, collector, gives_back }
+        Look { records, checkpointer, collector, call }
     }
 }
 
@@ -91,7 +92,7 @@ impl<N: Nand> View for Look<'_, N> {
             free_soon: free.soon(),
             free_sealed: free.sealed(),
             free_for_certain: free.certain(),
-            budget: budget::of(self.records, self.gives_back),
+            budget: budget::of(self.records, self.call),
         }
     }
 

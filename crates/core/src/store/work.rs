@@ -9,6 +9,7 @@ use crate::flash::head::HeadId;
 use crate::format::place::Slot;
 use crate::format::table::Use;
 use crate::manage::job::{Job, Refresh};
+use crate::store::budget::Call;
 
 /// Between two steps of background work, ns.
 const STEP_NS: i64 = 1_000_000;
@@ -22,7 +23,7 @@ impl<N: Nand> Store<N> {
         self.records.set_mono_ns(mono_ns);
         self.records.set_wall_ns(wall_ns);
         let mono_ns = self.records.mono_ns;
-        let job = self.records.manager.next_job(&self.look(true), mono_ns);
+        let job = self.records.manager.next_job(&self.look(Call::REMOVAL), mono_ns);
         if let Job::Idle { until_ns } = job {
             return Ok(until_ns);
         }
@@ -37,7 +38,7 @@ impl<N: Nand> Store<N> {
         match job {
             Job::Commit => {
                 self.records.flash.own_anchor()?;
-                self.make_room(true)?;
+                self.make_room(Call::REMOVAL)?;
                 self.records.commit(true)
             }
             Job::Checkpoint if self.checkpointer.is_under_way() => self.checkpoint_step(),

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow, bail};
 use emulator::Chip;
 use flexfs_core::dump::{AnchorInfo, BlockInfo, IndexEntry, SlotState, SlotTag};
-use flexfs_core::{Error, Fs};
+use flexfs_core::{Error, Fs, ManagerRecord};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ fn overview(fs: &Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()>
     }
     writeln!(
         out,
-        "\n. free   S SLC log   N native log   i index   a anchors   x bad   ! failing   lower case: emptied"
+        "\n. free   S SLC log   H hot SLC log   N native log   i index   a anchors   x bad   ! failing   lower case: emptied"
     )?;
     Ok(())
 }
@@ -65,6 +65,7 @@ fn overview(fs: &Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()>
 fn letter(block: &BlockInfo) -> char {
     let letter = match (block.used_as, block.native) {
         _ if block.failing => '!',
+        ("log", false) if block.hot => 'H',
         ("log", false) => 'S',
         ("log", true) => 'N',
         ("index", _) => 'i',
@@ -83,6 +84,7 @@ fn block_json(block: &BlockInfo) -> Value {
         "erased": block.erased,
         "sealed": block.sealed,
         "failing": block.failing,
+        "hot": block.hot,
         "head": block.head,
         "erases": block.erases,
         "live_bytes": block.live_bytes,
@@ -109,7 +111,28 @@ fn anchor_json(anchor: &AnchorInfo) -> Value {
         "table_slots": anchor.tables,
         "created_ns": anchor.created_ns,
         "written_ns": anchor.written_ns,
+        "manager": manager_json(&anchor.manager),
     })
+}
+
+fn manager_json(manager: &ManagerRecord) -> Value {
+    json!({
+        "life_start_ns": manager.life_start_ns,
+        "life_ns": manager.life_ns,
+        "window_start_ns": manager.window_start_ns,
+        "window_ns": manager.window_ns,
+        "used_bytes": manager.used_bytes,
+        "arrived_bytes": manager.arrived_bytes,
+        "mounted_ns": manager.mounted_ns,
+    })
+}
+
+fn manager_text(manager: &ManagerRecord) -> String {
+    let goal = match manager.life_ns {
+        0 => "no lifetime is asked for".into(),
+        ns => format!("a lifetime of {} s", grouped(ns / 1_000_000_000)),
+    };
+    format!("{goal}; window from {}", time(manager.window_start_ns))
 }
 
 fn anchor_table(anchor: &AnchorInfo) -> String {
@@ -131,6 +154,7 @@ fn anchor_table(anchor: &AnchorInfo) -> String {
         ("table pages", grouped(anchor.tables.len() as u64)),
         ("inodes", format!("{}, the next is {}", grouped(anchor.files), grouped(anchor.next_ino))),
         ("reserved", format!("{} chunks", grouped(anchor.reserved_chunks))),
+        ("wear", manager_text(&anchor.manager)),
         ("written", time(anchor.written_ns)),
     ])
 }

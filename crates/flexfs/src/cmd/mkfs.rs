@@ -54,6 +54,7 @@ fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
             root_mode: 0o755,
             root_uid: 0,
             root_gid: 0,
+            blank: true,
             now_ns,
         },
         replace: args.force,

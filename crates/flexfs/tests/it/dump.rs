@@ -25,6 +25,8 @@ fn the_overview_an_inode_and_a_block_tell_of_the_same_file() {
     let blocks = overview["blocks"].as_array().unwrap();
     assert_eq!((blocks.len(), overview["anchor"]["clean"].as_bool()), (128, Some(true)));
     assert_eq!(overview["anchor"]["reserved_chunks"], 2);
+    let (anchor, manager) = (&overview["anchor"], &overview["anchor"]["manager"]);
+    assert_eq!((&manager["life_start_ns"], &manager["life_ns"]), (&anchor["created_ns"], &0.into()));
     let map = run(flexfs(["dump"]).arg(&image));
     for letter in ["aa", "S", "i", "clean; serial"] {
         assert!(map.contains(letter), "{letter}: {map}");

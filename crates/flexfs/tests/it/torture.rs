@@ -26,7 +26,8 @@ fn of_a_script_only_the_cuts_that_are_named_are_judged() {
 
 #[test]
 fn formatting_is_cut_on_a_used_chip_and_on_a_new_one() {
-    for chip in ["used", "new"] {
+    // Of a new chip no block is erased.
+    for (chip, points) in [("used", 40..400), ("new", 1..10)] {
         let report = json(&["--chip", "tlc", "--format", chip, "--cut", "1:garbage", "--cut", "0:old"]);
         let number = |name: &str| report[name].as_u64();
         assert_eq!(
@@ -34,7 +35,7 @@ fn formatting_is_cut_on_a_used_chip_and_on_a_new_one() {
             (Some(1), Some(1), Some(0)),
             "{report}"
         );
-        assert!(number("points") > Some(40), "{report}");
+        assert!(number("points").is_some_and(|count| points.contains(&count)), "{report}");
     }
 }
 

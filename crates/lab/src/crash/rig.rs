@@ -48,7 +48,7 @@ impl Rig {
         self.mount_new(chip)
     }
 
-    /// Formats `chip`.
+    /// Formats `chip`, as a new one where nothing was done to it.
     pub fn format_only<N: Emulated>(chip: &mut N, seed: u64) -> Result<(), String> {
         let mut volume_id = [0; 16];
         volume_id[..8].copy_from_slice(&mix(seed).to_le_bytes());
@@ -58,6 +58,7 @@ impl Rig {
             root_mode: ROOT_MODE,
             root_uid: 0,
             root_gid: 0,
+            blank: chip.emulated().operations() == 0,
             now_ns: BASE_NS,
         };
         Fs::format(chip, &format).map_err(|error| format!("format: {error}"))

@@ -299,7 +299,7 @@ impl Table<'_> {
     }
 
     fn xattr_value(&mut self) -> Name {
-        let len = [0, 1, 20, 100, 900, 1900][self.dice.roll(6)];
+        let len = [0, 1, 20, 100, 900, 1900, 5000, 20_000][self.dice.roll(8)];
         Name(self.fill().bytes(len))
     }
 

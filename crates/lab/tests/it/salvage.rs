@@ -123,7 +123,7 @@ fn salvage_all(rig: &Rig, seeds: std::ops::Range<u64>, steps: usize) -> Tally {
 fn all_files_come_back_to_their_places_without_anchors_and_index() {
     let mut total = Tally::default();
     for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
-        total += salvage_all(&rig("flexfs-mlc", 128, 128, policy), 1..3, 6_000);
+        total += salvage_all(&rig("flexfs-mlc", 128, 128, policy), 1..4, 6_000);
     }
     assert_eq!(total.ghosts, 0);
     assert!(total.in_place * 1000 >= total.files * 999, "{total:?}");

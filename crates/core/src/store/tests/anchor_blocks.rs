@@ -7,6 +7,7 @@ use emulator::Profile;
 use super::{file, flash, formatted, formatted_as, mounted};
 use crate::Policy;
 use crate::format::anchor::ANCHOR_BLOCKS;
+use crate::store::budget::Call;
 
 /// The block kept for the next that fails counted as free as soon as the last pages had emptied it. A recovery, which
 /// cannot rely on those, had none; anchors went on in the only block left, and the next cut used up its pages.
@@ -25,7 +26,7 @@ fn the_block_kept_for_anchors_is_free_for_a_recovery() {
             free.into_iter().for_each(|block| flash.slots_mut().retire(block).unwrap());
             lacked += u32::from(fs.store().lacks_spare_anchor_block());
         }
-        fs.store_mut().make_room(true).unwrap();
+        fs.store_mut().make_room(Call::REMOVAL).unwrap();
         assert!(!fs.store().lacks_spare_anchor_block(), "write {chunk}");
     }
     assert!(lacked > 2, "there was one whenever one was asked for");

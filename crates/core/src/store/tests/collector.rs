@@ -9,6 +9,7 @@ use nand::Cause;
 use super::{file, flash, formatted, formatted_as, mounted};
 use crate::flash::blocks::Block;
 use crate::manage::job::{Job, View};
+use crate::store::budget::Call;
 use crate::store::collector::Why;
 use crate::store::space;
 use crate::{Fs, Policy};
@@ -68,13 +69,13 @@ fn a_victim_that_was_emptied_and_used_again_is_let_go() {
     let (victim, before) = flash(&fs).blocks().iter().find(|(_, block)| full(block)).map(|(n, b)| (n, *b)).unwrap();
     fs.store_mut().run(Job::Level { victim }).unwrap();
     fs.store_mut().run(Job::Copy { victim }).unwrap();
-    assert!(fs.store().look(true).victim().is_some(), "it is empty already");
+    assert!(fs.store().look(Call::REMOVAL).victim().is_some(), "it is empty already");
     let used_again = (0..10_000).any(|turn| {
         overwrite(&mut fs, turn);
         let block = flash(&fs).blocks().get(victim);
         block.entry.erases > before.entry.erases && full(&block)
     });
-    assert!(used_again && fs.store().look(true).victim().is_some(), "it was not used again meanwhile");
+    assert!(used_again && fs.store().look(Call::REMOVAL).victim().is_some(), "it was not used again meanwhile");
     let programs = fs.chip().counters().programs.cause(Cause::WearLevel);
     fs.store_mut().finish_emptying().unwrap();
     assert!(!flash(&fs).blocks().get(victim).stuck);

@@ -1,8 +1,10 @@
 //! What only a look inside a store shows.
 
 mod anchor_blocks;
+mod attributes;
 mod budget;
 mod collector;
+mod format;
 mod recovery;
 
 use emulator::{Chip, Profile};
@@ -24,7 +26,8 @@ fn formatted() -> Chip {
 fn formatted_as(profile: &Profile) -> Chip {
     let mut chip = Chip::new(profile, 1).unwrap();
     let (volume_id, label) = ([7; 16], "test".into());
-    let options = FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, now_ns: 1 };
+    let options =
+        FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank: false, now_ns: 1 };
     Fs::format(&mut chip, &options).unwrap();
     chip
 }

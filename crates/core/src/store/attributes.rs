@@ -1,0 +1,189 @@
+//! Extended attributes: a node with the name and the beginning of the value, and as many behind it as the rest takes.
+//!
+//! Invariant: the nodes of an attribute stand at consecutive offsets of its name's hash, and the value that is read is one
+//! that was set as a whole.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use nand::Nand;
+
+use super::names::{self, Spot};
+use super::records::Records;
+use crate::error::{Error, Result};
+use crate::format::crc::crc32c;
+use crate::format::key::{COLLISION_SPAN, Key, KeyKind, key, name_offset, offset_of};
+use crate::format::node::{Body, XATTR_HEAD_BYTES};
+use crate::format::place::NODE_UNIT;
+use crate::index::delta::Change;
+
+const DAMAGED: Error = Error::Corrupt { what: "attribute", slot: 0 };
+
+/// The offsets of an attribute's nodes.
+pub type Offsets = Range<u64>;
+
+/// Bytes of name and value that one node has space for.
+pub fn node_room(slot_bytes: usize) -> usize {
+    slot_bytes - 2 * NODE_UNIT - XATTR_HEAD_BYTES
+}
+
+/// Nodes of an attribute.
+fn nodes(slot_bytes: usize, name_bytes: usize, value_bytes: usize) -> u64 {
+    (name_bytes + value_bytes).div_ceil(node_room(slot_bytes)).max(1) as u64
+}
+
+/// The offsets of an attribute, and its value if its nodes are all there.
+struct Found {
+    offsets: Offsets,
+    value: Vec<u8>,
+    /// Bytes of the value as it was set.
+    value_bytes: usize,
+}
+
+/// What the first node of an attribute says; `None` where a part of a value stands at `offset`.
+fn first<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Result<Option<Found>> {
+    let slot_bytes = records.flash.shape().slot_bytes;
+    let place = records.get(key(ino, KeyKind::Xattr, offset))?.ok_or(DAMAGED)?;
+    records.with_node(place, |_, node| match node.body {
+        Body::Xattr { name, value, value_len, .. } => {
+            let count = nodes(slot_bytes, name.len(), value_len as usize);
+            // A node that claims more than there is behind it takes nothing from other names.
+            let end = (offset + count).min((offset | (COLLISION_SPAN - 1)).saturating_add(1));
+            Some(Some(Found { offsets: offset..end, value: value.to_vec(), value_bytes: value_len as usize }))
+        }
+        Body::XattrPart { .. } => Some(None),
+        _ => None,
+    })
+}
+
+/// The offsets of the attribute whose first node stands at `offset`; `None` where a part of a value does.
+pub fn offsets<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Result<Option<Offsets>> {
+    Ok(first(records, ino, offset)?.map(|found| found.offsets))
+}
+
+/// The value of the attribute whose first node stands at `offset`.
+pub fn value<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Result<Vec<u8>> {
+    let Found { offsets, mut value, value_bytes } = first(records, ino, offset)?.ok_or(DAMAGED)?;
+    let mut checks = Vec::new();
+    for (number, at) in offsets.enumerate().skip(1) {
+        let place = records.get(key(ino, KeyKind::Xattr, at))?.ok_or(DAMAGED)?;
+        checks.push(records.with_node(place, |_, node| match node.body {
+            Body::XattrPart { part, check, bytes, .. } if usize::from(part) == number => {
+                value.extend_from_slice(bytes);
+                Some(check)
+            }
+            _ => None,
+        })?);
+    }
+    let whole =
+        value.len() == value_bytes && (checks.is_empty() || checks.iter().all(|&check| check == check_of(&value)));
+    if whole { Ok(value) } else { Err(DAMAGED) }
+}
+
+/// What every part bears of the value that it belongs to.
+fn check_of(value: &[u8]) -> u32 {
+    crc32c(&[], value)
+}
+
+/// Makes the nodes of an attribute, from `offset` on; `fresh`: nothing stands there.
+pub fn put<N: Nand>(
+    records: &mut Records<N>,
+    ino: u64,
+    offset: u64,
+    (name, value): (&[u8], &[u8]),
+    fresh: bool,
+) -> Result<()> {
+    let room = node_room(records.flash.shape().slot_bytes);
+    let (head, rest) = value.split_at(value.len().min(room - name.len()));
+    let check = check_of(value);
+    records.push_node(ino, Body::Xattr { offset, name, value: head, value_len: value.len() as u32 }, fresh)?;
+    for (part, bytes) in (1u16..).zip(rest.chunks(room)) {
+        let body = Body::XattrPart { offset: offset + u64::from(part), part, check, bytes };
+        records.push_node(ino, body, fresh)?;
+    }
+    Ok(())
+}
+
+/// Sets the value of an attribute whose nodes stand at `old`, or that is not there yet. The offset of its first node.
+pub fn set<N: Nand>(
+    records: &mut Records<N>,
+    ino: u64,
+    old: Option<Offsets>,
+    attribute: (&[u8], &[u8]),
+) -> Result<u64> {
+    let count = nodes(records.flash.shape().slot_bytes, attribute.0.len(), attribute.1.len());
+    let old = old.unwrap_or(0..0);
+    let first = name_offset(records.volume.hash_seed, attribute.0);
+    let stays = count <= old.end - old.start;
+    let offset = if stays { old.start } else { free_run(records, ino, first, count, &old)? };
+    let kept = if stays { old.start + count } else { old.start };
+    remove(records, ino, kept..old.end)?;
+    put(records, ino, offset, attribute, false)?;
+    Ok(offset)
+}
+
+/// Removes nodes of attributes.
+pub fn remove<N: Nand>(records: &mut Records<N>, ino: u64, offsets: Offsets) -> Result<()> {
+    if offsets.is_empty() {
+        return Ok(());
+    }
+    let count = offsets.end - offsets.start;
+    records.set(key(ino, KeyKind::Xattr, offsets.start), Change::Cut(Key::from(count)))?;
+    records.push(ino, Body::XattrGone { offset: offsets.start, count })
+}
+
+/// The lowest of `count` offsets in a row, of those from `first` on, that are free or among `own`.
+fn free_run<N: Nand>(records: &mut Records<N>, ino: u64, first: u64, count: u64, own: &Offsets) -> Result<u64> {
+    let mut free = first;
+    let (mut from, to) = (key(ino, KeyKind::Xattr, first), key(ino, KeyKind::Xattr, first) + Key::from(COLLISION_SPAN));
+    while let Some(entry) = records.next(from, to)? {
+        let offset = offset_of(entry.key);
+        if offset >= free + count {
+            break;
+        }
+        if !own.contains(&offset) {
+            free = offset + 1;
+        }
+        from = entry.end();
+    }
+    if free + count > first + COLLISION_SPAN {
+        return Err(Error::Invalid("too many names with one hash"));
+    }
+    Ok(free)
+}
+
+/// Where an attribute of this name stands.
+pub fn find<N: Nand>(records: &mut Records<N>, ino: u64, name: &[u8]) -> Result<Option<Offsets>> {
+    match names::find(records, ino, KeyKind::Xattr, name)? {
+        Spot::Taken { offset, .. } => offsets(records, ino, offset),
+        Spot::Free(_) => Ok(None),
+    }
+}
+
+/// The names of an inode's attributes.
+pub fn names<N: Nand>(records: &mut Records<N>, ino: u64) -> Result<Vec<Vec<u8>>> {
+    let (mut from, to) = (key(ino, KeyKind::Xattr, 0), key(ino, KeyKind::Data, 0));
+    let mut names = Vec::new();
+    while let Some(entry) = records.next(from, to)? {
+        names.extend(records.with_node(entry.place, |_, node| match node.body {
+            Body::Xattr { name, .. } => Some(Some(name.to_vec())),
+            Body::XattrPart { .. } => Some(None),
+            _ => None,
+        })?);
+        from = entry.end();
+    }
+    Ok(names)
+}
+
+/// The offset of each attribute of an inode that is being made.
+pub fn offsets_of_new<N: Nand>(records: &Records<N>, attributes: &[(&[u8], &[u8])]) -> Vec<u64> {
+    let (seed, slot_bytes) = (records.volume.hash_seed, records.flash.shape().slot_bytes);
+    let mut taken: Vec<Offsets> = Vec::new();
+    for (name, value) in attributes {
+        let first = name_offset(seed, name);
+        let behind = taken.iter().filter(|offsets| offsets.start & !(COLLISION_SPAN - 1) == first);
+        let offset = behind.map(|offsets| offsets.end).max().unwrap_or(first);
+        taken.push(offset..offset + nodes(slot_bytes, name.len(), value.len()));
+    }
+    taken.into_iter().map(|offsets| offsets.start).collect()
+}

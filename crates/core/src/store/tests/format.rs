@@ -1,0 +1,194 @@
+//! What stands on flash beside files: heads, times of copies, the manager record, and what is refused.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use emulator::{Chip, Profile};
+use nand::{Cause, CellMode, Nand};
+
+use super::{file, flash, formatted, mounted};
+use crate::dump::SlotState;
+use crate::flash::Purpose;
+use crate::flash::append::Draft;
+use crate::flash::head::HeadId;
+use crate::format::crc::crc32c;
+use crate::format::key::{KeyKind, key};
+use crate::format::manager::ManagerRecord;
+use crate::format::place::Place;
+use crate::format::tag::{TAG_BYTES, ticks};
+use crate::index::delta::Change;
+use crate::store::budget::Call;
+use crate::store::collector::Why;
+use crate::{Error, FormatOptions, Fs, Ino, MountOptions, Policy, ROOT_INO};
+
+/// Writes a chunk through the head of hot data, as nothing does by itself yet.
+fn write_hot(fs: &mut Fs<Chip>, ino: Ino, chunk: u64, byte: u8) {
+    fs.store_mut().begin(Call::CHANGE).unwrap();
+    let records = fs.store_mut().records_mut();
+    let bytes = [byte; 4096];
+    let draft = Draft::data(ino, chunk, 4096, ticks(1), true);
+    let flash = records.flash_mut();
+    let slot = flash.append(HeadId::SlcHot, draft, &bytes, Purpose::of(Cause::Host)).unwrap();
+    flash.end_group();
+    records.set(key(ino, KeyKind::Data, chunk), Change::Put(Place::Run { slot, count: 1 })).unwrap();
+}
+
+/// The first chunks of a file.
+fn read(fs: &mut Fs<Chip>, ino: Ino, chunks: usize) -> Vec<u8> {
+    let mut data = vec![0; chunks * 4096];
+    assert_eq!(fs.read(ino, 0, &mut data).unwrap(), data.len());
+    data
+}
+
+fn hot_blocks(fs: &Fs<Chip>) -> Vec<u32> {
+    flash(fs).blocks().iter().filter(|(_, block)| block.entry.hot).map(|(number, _)| number).collect()
+}
+
+#[test]
+fn the_hot_head_takes_a_block_at_its_first_use_and_is_found_again() {
+    let mut fs = mounted(formatted(), Policy::BASELINE);
+    let ino = file(&mut fs, b"file");
+    fs.write(ino, 0, &[1; 9 * 4096], 1).unwrap();
+    fs.sync().unwrap();
+    assert_eq!(flash(&fs).slots().head(HeadId::SlcHot).block(), None);
+    write_hot(&mut fs, ino, 0, 7);
+    let block = flash(&fs).slots().head(HeadId::SlcHot).block().unwrap();
+    assert_eq!(hot_blocks(&fs), [block]);
+    // After a cut replay finds it by its name; after an unmount the anchor says where it stands.
+    fs = mounted(fs.into_chip(), Policy::BASELINE);
+    write_hot(&mut fs, ino, 1, 8);
+    for _ in 0..2 {
+        let (chip, done) = fs.unmount(1);
+        done.unwrap();
+        fs = mounted(chip, Policy::BASELINE);
+        assert_eq!(flash(&fs).slots().head(HeadId::SlcHot).block(), Some(block));
+        let found = read(&mut fs, ino, 3);
+        assert!(found[..4096] == [7; 4096] && found[4096..8192] == [8; 4096] && found[8192..] == [1; 4096]);
+        write_hot(&mut fs, ino, 1, 8);
+    }
+    assert_eq!(hot_blocks(&fs), [block]);
+    // It goes on in other blocks; those that are emptied are hot no more once they hold something else.
+    (0..9).cycle().take(60).for_each(|chunk| write_hot(&mut fs, ino, chunk, 9));
+    fs.sync().unwrap();
+    fs = mounted(fs.into_chip(), Policy::BASELINE);
+    assert!(hot_blocks(&fs).len() > 3, "{:?}", hot_blocks(&fs));
+    assert!(read(&mut fs, ino, 9) == [9; 9 * 4096]);
+    for round in 0..40 {
+        fs.write(ino, 9 * 4096, &[round; 40 * 4096], 1).unwrap();
+    }
+    assert!(read(&mut fs, ino, 9) == [9; 9 * 4096]);
+    let entry = |number: u32| flash(&fs).blocks().get(number).entry;
+    assert!(hot_blocks(&fs).into_iter().map(entry).all(|entry| !entry.native));
+    assert_eq!(fs.check().unwrap().findings, Vec::<alloc::string::String>::new());
+}
+
+/// The source's address took the place of the time.
+#[test]
+fn copies_of_data_tell_when_it_was_written() {
+    const WRITTEN_NS: i64 = 1_700_000_000_000_000_000;
+    let mut fs = mounted(formatted(), Policy::BASELINE);
+    let ino = file(&mut fs, b"file");
+    fs.write(ino, 0, &[1; 10 * 4096], WRITTEN_NS).unwrap();
+    fs.sync().unwrap();
+    let place = fs.store_mut().records_mut().get(key(ino, KeyKind::Data, 3)).unwrap().unwrap();
+    let Place::Run { slot, .. } = place else { panic!("{place:?}") };
+    let block = (slot / flash(&fs).shape().stride) as u32;
+    fs.store_mut().empty_block(block, Why::Room).unwrap();
+    fs.sync().unwrap();
+    let mut told = Vec::new();
+    for block in 0..64 {
+        fs.slots(block, &mut |slot, state| {
+            if let SlotState::Holds(tag) = state
+                && tag.copy_of.is_some()
+            {
+                told.push((slot % flash_stride(), tag.erases, tag.time_ns));
+            }
+            true
+        })
+        .unwrap();
+    }
+    assert!(told.len() > 3 && told.iter().any(|&(index, ..)| index == 0), "{told:?}");
+    for (index, erases, time_ns) in told {
+        // The first slot of a block tells how often it was erased instead.
+        let before = time_ns.map(|time_ns| WRITTEN_NS - time_ns);
+        let right = if index == 0 {
+            erases.is_some() && before.is_none()
+        } else {
+            erases.is_none() && before.is_some_and(|ns| (0..135_000_000_000).contains(&ns))
+        };
+        assert!(right, "slot {index}: {erases:?} {before:?}");
+    }
+}
+
+/// Slots of a block of the chips here.
+fn flash_stride() -> u64 {
+    16
+}
+
+#[test]
+fn the_manager_record_stays_over_unmounts_cuts_and_salvage() {
+    let record = ManagerRecord { life_ns: 5, window_ns: 6, arrived_bytes: [7, 8, 9], ..ManagerRecord::new(1) };
+    let of = |fs: &Fs<Chip>| fs.anchor().unwrap().manager;
+    let mut fs = mounted(formatted(), Policy::BASELINE);
+    assert_eq!(of(&fs), ManagerRecord::new(1));
+    fs.store_mut().records_mut().volume_mut().manager = record;
+    file(&mut fs, b"one");
+    let (chip, done) = fs.unmount(1);
+    done.unwrap();
+    fs = mounted(chip, Policy::BASELINE);
+    assert_eq!(of(&fs), record);
+    file(&mut fs, b"two");
+    fs.sync().unwrap();
+    fs = mounted(fs.into_chip(), Policy::BASELINE);
+    assert_eq!(of(&fs), record);
+    let salvaged = Fs::salvage(fs.into_chip(), [1; 16], MountOptions::default(), &mut |_, _| {});
+    let (fs, _) = salvaged.map_err(|(_, error)| error).unwrap();
+    assert_eq!(of(&fs), record);
+}
+
+/// The unit of the newest anchor and the one behind it hold nothing of another version.
+#[test]
+fn a_volume_of_another_format_version_is_refused_and_stays_as_it_is() {
+    for version in [1u32, 3] {
+        let fs = mounted(formatted(), Policy::BASELINE);
+        let (block, next) = flash(&fs).anchors().newest();
+        let mut chip = fs.into_chip();
+        let (mut data, mut spare) = ([0; 4096], vec![0xff; chip.geometry().spare_bytes as usize]);
+        let unit_page = |chip: &Chip, unit| chip.layout(CellMode::Slc).unit_pages(unit)[0];
+        let page = unit_page(&chip, next - 1);
+        chip.read(block, page, 0, &mut data, &mut spare, Cause::Metadata).unwrap();
+        data[8..12].copy_from_slice(&version.to_le_bytes());
+        spare[..4].fill(0);
+        let crc = crc32c(&spare[..TAG_BYTES], &data);
+        spare[..4].copy_from_slice(&crc.to_le_bytes());
+        chip.program(block, next, CellMode::Slc, &data, &spare, Cause::Metadata).unwrap();
+        let operations = chip.operations();
+        let refused = Fs::mount(chip, MountOptions::default());
+        let Err((chip, error)) = refused else { panic!("mounted") };
+        assert_eq!(error, Error::Version { found: version, supported: 2 });
+        assert_eq!(chip.operations(), operations);
+    }
+}
+
+#[test]
+fn only_a_chip_that_is_known_to_be_new_is_formatted_without_erasing_it() {
+    let erased = |blank| {
+        let profile = Profile::builtin("flexfs-mlc").unwrap().with_capacity(32 << 20).unwrap();
+        let mut chip = Chip::new(&profile, 1).unwrap();
+        let (volume_id, label) = ([7; 16], "test".into());
+        let options = FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank, now_ns: 1 };
+        Fs::format(&mut chip, &options).unwrap();
+        let erases: u32 = chip.erase_counts().sum();
+        let mut fs = mounted(chip, Policy::BASELINE);
+        let ino = file(&mut fs, b"file");
+        fs.write(ino, 0, &[3; 99 * 4096], 1).unwrap();
+        fs.sync().unwrap();
+        let mut fs = mounted(fs.into_chip(), Policy::BASELINE);
+        let found = fs.lookup(ROOT_INO, b"file").unwrap().ino;
+        assert!(read(&mut fs, found, 99) == [3; 99 * 4096]);
+        (erases, flash(&fs).blocks().len())
+    };
+    assert_eq!(erased(true).0, 0);
+    let (erases, blocks) = erased(false);
+    assert_eq!(erases, blocks);
+}
