@@ -115,9 +115,11 @@ fn a_server_that_has_files_open_still_is_waited_for() {
         [ -n \"$(shown)\" ]
         exec 3>m/open
         umount -l m
-        (sleep 4; echo last >&3) &
+        : >said
+        (for try in $(seq 6000); do ! grep -q 'waiting for its server' said || break; sleep 0.1; done; echo last >&3) &
         exec 3>&-
-        flexfs fsck flash.img
+        flexfs fsck flash.img 2>said
+        cat said
         [ \"$(flexfs get flash.img open -)\" = last ]",
     );
     assert!(said.contains("waiting for its server to end"), "{said}");

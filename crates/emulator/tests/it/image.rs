@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     process::Command,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use crate::common::{barrier, chip, contents, pattern, profile, program, read};
@@ -209,14 +209,20 @@ fn the_data_of_a_large_image_stay_in_the_file() {
 
 const VICTIM: &str = "EMULATOR_TEST_VICTIM_IMAGE";
 
+/// What the victim makes once it has erased something.
+fn sign_of_work(image: &Path) -> PathBuf {
+    image.with_extension("worked")
+}
+
 /// Not a test by itself: writes to the image until it is killed. Page `u` of block `b` holds `pattern(b * 1000 + u)`.
 #[test]
 fn victim_of_the_kill_test() {
-    let Some(path) = std::env::var_os(VICTIM) else { return };
-    let mut chip = Chip::open_image(path, false).unwrap();
+    let Some(path) = std::env::var_os(VICTIM).map(PathBuf::from) else { return };
+    let mut chip = Chip::open_image(&path, false).unwrap();
     loop {
         for block in 0..8 {
             chip.erase(block, Cause::Gc).unwrap();
+            fs::write(sign_of_work(&path), "").unwrap();
             for unit in 0..128 {
                 program(&mut chip, block, unit, Native).unwrap();
             }
@@ -236,13 +242,15 @@ fn a_killed_process_leaves_the_state_between_two_operations() {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        let started = Instant::now();
-        // Until the victim has written something new, then a little longer, to hit another moment each round.
-        let clean = fs::metadata(&path).unwrap().mtime_nsec();
-        while fs::metadata(&path).unwrap().mtime_nsec() == clean && started.elapsed() < Duration::from_secs(20) {}
+        // A little longer than until it works, to hit another moment each round.
+        while !sign_of_work(&path).exists() {
+            assert!(child.try_wait().unwrap().is_none(), "the victim ended by itself");
+            std::thread::sleep(Duration::from_micros(100));
+        }
         std::thread::sleep(Duration::from_micros(900 + 7_300 * round));
         child.kill().unwrap();
         child.wait().unwrap();
+        fs::remove_file(sign_of_work(&path)).unwrap();
         let mut chip = Chip::open_image(&path, false).unwrap();
         let counts: Vec<u32> = chip.erase_counts().collect();
         assert!(counts.iter().sum::<u32>() > erases, "the victim worked");

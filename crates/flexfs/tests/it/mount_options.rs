@@ -112,7 +112,7 @@ fn commit_says_how_old_a_change_may_get() {
     // By itself a change gets no older than this.
     assert_eq!(left_after("commit=3600", 1200), "");
     // A busy machine may take its time.
-    assert!([600, 5_000, 30_000].into_iter().any(|wait_ms| left_after("commit=0.2", wait_ms) == "made"));
+    assert!([600, 5_000, 30_000, 300_000].into_iter().any(|wait_ms| left_after("commit=0.2", wait_ms) == "made"));
 }
 
 #[test]

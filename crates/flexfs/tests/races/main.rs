@@ -30,6 +30,8 @@ const SEED: u64 = 1;
 /// The kernel may be wrong about a tree once in so many bursts: asked to look for a name again while that is just made,
 /// it forgets a file, and remembers an answer from before the last change of its size.
 const STALE_ONCE_IN: u64 = 10_000;
+/// Bursts that are made however slow the machine is: of fewer, one that is too hard to order says nothing.
+const BURSTS_LEAST: u64 = 100;
 /// Nodes past which a tree is not carried on to the next burst, so that its model stays small.
 const NODES_MAX: usize = 14;
 
@@ -57,7 +59,7 @@ fn race(duration: Duration, threads: usize, seed: u64, arguments: &[&str]) {
     let (start, mut dice) = (Instant::now(), Dice::new(seed));
     let (mut bursts, mut calls_made, mut unknown, mut stale) = (0, 0, 0, 0);
     let (mut before, mut miscounted) = look(&mount.path);
-    while start.elapsed() < duration {
+    while start.elapsed() < duration || bursts < BURSTS_LEAST {
         if before.nodes.len() > NODES_MAX {
             clear(&mount.path);
             (before, _) = look(&mount.path);

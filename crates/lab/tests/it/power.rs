@@ -1,7 +1,9 @@
 //! The power goes off in every program and every erase of busy workloads on nearly full chips, with torn pages, lost
 //! paired pages and garbage left by erases, and again in the recoveries: G1 and G2 hold at each.
 
-use lab::torture::{Campaign, Case, Findings, Ground, Script, Setup, formats, mixes, processes, sequences};
+use std::sync::Mutex;
+
+use lab::torture::{Campaign, Case, Depth, Findings, Ground, Script, Setup, formats, mixes, processes, sequences};
 
 /// One of so many sequences is run here; `flexfs torture --exhaustive` runs them all.
 const SEQUENCES_EACH: usize = 40;
@@ -16,17 +18,48 @@ fn run(cases: Vec<Case>) -> Findings {
     report.findings
 }
 
+/// The case with so many cuts in each recovery, and in the recovery from that: `flexfs torture` makes more of them.
+fn thinned(again: [usize; 2]) -> impl Fn(Case) -> Case {
+    move |case| Case { depth: Depth { again, ..case.depth }, ..case }
+}
+
 #[test]
 fn a_cut_at_every_flash_operation_of_busy_volumes_loses_nothing_synced() {
-    let mixes = Setup::all().iter().flat_map(|setup| mixes(setup, 0..4, 60)).collect();
-    let findings = run(mixes);
+    let mixes = Setup::all().iter().flat_map(|setup| mixes(setup, 0..3, 50));
+    let findings = run(mixes.map(thinned([2, 1])).collect());
     assert!(findings.migrated > 0 && findings.collected > 0 && findings.failures > 0, "{findings:?}");
     assert!(findings.double_cuts > 0 && findings.triple_cuts > 0, "no recovery wrote anything: {findings:?}");
 }
 
+/// How often a process happened in its case.
+fn happened(process: &str, findings: &Findings) -> u64 {
+    match process {
+        "migration" => findings.migrated,
+        "collection" => findings.collected,
+        "renewal" => findings.levelled.min(findings.checkpoints),
+        "levelling" | "changes while blocks are emptied" => findings.levelled,
+        "retirement" | "retirement of a word line" => findings.failures,
+        "running out of space" => findings.no_space as u64,
+        "checkpoint" => findings.checkpoints,
+        "block table" => findings.tables.saturating_sub(1),
+        _ => 1,
+    }
+}
+
 #[test]
 fn a_cut_at_every_flash_operation_of_each_internal_process_loses_nothing_synced() {
-    run(processes().unwrap().into_iter().map(|(_, case)| case).collect());
+    let cases = Mutex::new(processes().unwrap().into_iter());
+    let work = || {
+        while let Some((process, case)) = { cases.lock().unwrap().next() } {
+            let setup = case.setup.name;
+            let findings = run(vec![thinned([1, 0])(case)]);
+            assert!(findings.points > 3 && happened(process, &findings) > 0, "{process} on {setup}: {findings:?}");
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
 }
 
 #[test]
@@ -38,7 +71,8 @@ fn a_cut_anywhere_in_sequences_of_one_and_two_operations_leaves_a_state_between_
 
 #[test]
 fn a_cut_while_a_chip_is_formatted_leaves_no_volume_or_a_whole_one() {
-    let findings = run(Setup::all().iter().flat_map(|setup| formats(setup).unwrap()).collect());
+    let formats = Setup::all().iter().flat_map(|setup| formats(setup).unwrap());
+    let findings = run(formats.map(thinned([1, 0])).collect());
     assert!(findings.points > 14 * 40 && findings.double_cuts > findings.points, "{findings:?}");
 }
 
@@ -46,6 +80,7 @@ fn a_cut_while_a_chip_is_formatted_leaves_no_volume_or_a_whole_one() {
 fn cuts_in_calls_and_recoveries_of_a_full_chip_whose_programs_fail_leave_it_writable() {
     let setup = Setup::named("tlc-lz4").unwrap();
     let script = |seed| Script::Mix { seed, keep: vec![0], failing: true };
-    let findings = run((0..40).map(|seed| Case::alone(setup, Ground::Full, script(seed))).collect());
+    let cases = (0..3).map(|seed| Case::alone(setup, Ground::Full, script(seed)));
+    let findings = run(cases.map(thinned([8, 0])).collect());
     assert!(findings.double_cuts > 100, "{findings:?}");
 }
