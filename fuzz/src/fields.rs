@@ -35,7 +35,7 @@ impl Field {
 }
 
 /// Of the tag: `seq`, `ino`, kind, the flags, `chunk`, `len`; `erases` and `stamp`, or those of a copy: `erases` and source,
-/// or source and `age`. First bit and bits of each.
+/// or source and upper bits of `stamp`. First bit and bits of each.
 const TAG: [(usize, usize); 14] = [
     (32, 48),
     (80, 40),

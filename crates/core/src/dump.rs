@@ -36,7 +36,7 @@ pub struct BlockInfo {
     pub failing: bool,
     /// It holds what was likely to be written again soon.
     pub hot: bool,
-    /// The log head that stands in it: `slc`, `native` or `index`.
+    /// The log head that stands in it: `slc`, `native`, `index` or `slc-hot`.
     pub head: Option<&'static str>,
     pub erases: u32,
     pub live_bytes: u32,

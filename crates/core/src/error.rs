@@ -34,7 +34,7 @@ pub enum Error {
     NoAttribute,
     #[error("nothing more of that kind up to the end of the file")]
     PastEnd,
-    #[error("the result does not fit: {0}")]
+    #[error("too large: {0}")]
     TooLarge(&'static str),
     /// What stands on flash fails its check: wrong data is never returned.
     #[error("corrupt: {what} at slot {slot:#x}")]

@@ -281,7 +281,7 @@ pub fn explain(error: &Error, path: &Path) -> String {
         }
         Error::Version { found, supported } if found > supported => format!("{error}; use a newer flexfs"),
         Error::Version { .. } => format!(
-            "{error}; copy its files with the flexfs that made it, then make it anew with `flexfs mkfs {path} --force`"
+            "{error}; copy its files with the flexfs that made it, then make it anew with `flexfs mkfs {path} --size SIZE --force`"
         ),
         Error::Unsuitable(_) => format!("{error}; make one for another chip with `flexfs mkfs`"),
         Error::Corrupt { .. } => format!("{error}; `flexfs fsck {path}` tells more"),

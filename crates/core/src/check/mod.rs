@@ -41,7 +41,7 @@ struct Seen {
     chunks: Extent,
     entries: Census,
     attributes: u32,
-    /// Parts of attributes' values that there should be more than there are.
+    /// Parts that first nodes of attributes claim, less those that were found.
     attribute_parts: i64,
     names: u64,
     subdirs: u64,

@@ -48,7 +48,7 @@ impl HeadId {
         Self::from_number(number).filter(|&id| id != HeadId::Meta)
     }
 
-    /// What the block table says of a block of this head, if it said this before.
+    /// Changes an entry of the block table to that of a block of this head.
     pub fn mark(self, entry: &mut BlockEntry) {
         entry.used_as = if self == HeadId::Meta { Use::Meta } else { Use::Log };
         (entry.native, entry.hot, entry.erased) = (self == HeadId::Native, self == HeadId::SlcHot, false);
@@ -56,9 +56,8 @@ impl HeadId {
 
     /// Whether the block table says that a block is one of this head's.
     pub fn owns(self, entry: &BlockEntry) -> bool {
-        let mut own = *entry;
-        self.mark(&mut own);
-        own == *entry
+        let used_as = if self == HeadId::Meta { Use::Meta } else { Use::Log };
+        (entry.used_as, entry.native, entry.hot) == (used_as, self == HeadId::Native, self == HeadId::SlcHot)
     }
 }
 

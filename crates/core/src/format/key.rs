@@ -65,6 +65,9 @@ pub fn whole_inode(ino: u64) -> (Key, Key) {
 /// Names whose hashes collide differ in these low bits of the offset.
 pub const COLLISION_SPAN: u64 = 1 << 16;
 
+/// All offsets of names are less.
+pub const NAME_OFFSETS_END: u64 = 1 << 63;
+
 /// The first offset of names with this name's hash: seeded per volume, so that nobody can prepare collisions.
 pub fn name_offset(seed: u64, name: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(seed, !seed);

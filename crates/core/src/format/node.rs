@@ -9,7 +9,7 @@ use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::inode::Inode;
-use super::key::{COLLISION_SPAN, Key, KeyKind, key};
+use super::key::{COLLISION_SPAN, Key, KeyKind, NAME_OFFSETS_END, key};
 use super::place::{NODE_UNIT, Slot};
 use super::tag::{CHUNKS_MAX, INO_MAX, low, wide};
 
@@ -289,10 +289,11 @@ impl<'a> Node<'a> {
                 let (raw, rest) = RawXattr::ref_from_prefix(body).ok()?;
                 let (name, rest) = rest.split_at_checked(usize::from(raw.name_len.get()))?;
                 let value = rest.get(..usize::from(raw.part_len.get()))?;
-                if raw.value_len.get() > XATTR_VALUE_MAX || (raw.value_len.get() as usize) < value.len() {
+                let (offset, value_len) = (raw.offset.get(), raw.value_len.get());
+                if offset >= NAME_OFFSETS_END || value_len > XATTR_VALUE_MAX || (value_len as usize) < value.len() {
                     return None;
                 }
-                Body::Xattr { offset: raw.offset.get(), name, value, value_len: raw.value_len.get() }
+                Body::Xattr { offset, name, value, value_len }
             }
             7 => {
                 let (offset, count) = decode_pair(body).filter(|&(offset, count)| are_of_one_hash(offset, count))?;
@@ -306,7 +307,8 @@ impl<'a> Node<'a> {
             10 => {
                 let (raw, rest) = RawXattrPart::ref_from_prefix(body).ok()?;
                 let bytes = rest.get(..usize::from(raw.part_len.get()))?;
-                Body::XattrPart { offset: raw.offset.get(), part: raw.part.get(), check: raw.check.get(), bytes }
+                let offset = Some(raw.offset.get()).filter(|&offset| offset < NAME_OFFSETS_END)?;
+                Body::XattrPart { offset, part: raw.part.get(), check: raw.check.get(), bytes }
             }
             _ => return None,
         };
@@ -345,7 +347,7 @@ fn decode_range(body: &[u8]) -> Option<(u64, u64)> {
 
 /// Whether so many offsets in a row are all of names with one hash.
 fn are_of_one_hash(offset: u64, count: u64) -> bool {
-    (1..=COLLISION_SPAN - offset % COLLISION_SPAN).contains(&count)
+    offset < NAME_OFFSETS_END && (1..=COLLISION_SPAN - offset % COLLISION_SPAN).contains(&count)
 }
 
 /// Sets when an encoded node takes effect.

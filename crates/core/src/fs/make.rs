@@ -83,9 +83,8 @@ impl<N: Nand> Fs<N> {
         now_ns: i64,
     ) -> Result<Ino> {
         check_name(name)?;
-        let more = attributes.iter().map(|(name, value)| attribute_bytes(self.records(), name, value)).sum();
-        let call = Call::CHANGE.with_bytes(more, self.records().chunk_bytes() as usize);
-        self.store.begin(call)?;
+        let nodes: Vec<u64> = attributes.iter().map(|&each| stored::node_count(self.records(), each)).collect();
+        self.store.begin(Call::CHANGE.with_nodes(nodes.iter().sum()))?;
         let now_ns = self.stamp_ns(now_ns);
         let dir = directory(self.records(), parent)?;
         let Spot::Free(offset) = names::find(self.records(), parent, KeyKind::Entry, name)? else {
@@ -94,7 +93,8 @@ impl<N: Nand> Fs<N> {
         if dir.nlink == 0 {
             return Err(Error::NotFound);
         }
-        space::need_bytes(self.records(), NAMES_BYTES + (content.len() + more) as u64)?;
+        let more: u64 = attributes.iter().zip(&nodes).map(|(&each, &nodes)| attribute_bytes(each, nodes)).sum();
+        space::need_bytes(self.records(), NAMES_BYTES + content.len() as u64 + more)?;
         if self.records().volume().next_ino > INO_MAX {
             return Err(Error::NoSpace);
         }

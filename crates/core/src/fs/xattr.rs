@@ -5,19 +5,17 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use super::Fs;
-use super::types::NAME_MAX_BYTES;
+use super::types::{Attribute, NAME_MAX_BYTES};
 use crate::error::{Error, Result};
 use crate::format::inode::{Ino, with_attribute, without_attribute};
 use crate::format::node::XATTR_VALUE_MAX;
 use crate::store::attributes;
 use crate::store::budget::Call;
-use crate::store::records::Records;
 use crate::store::space;
 
-/// What an attribute may take, bytes.
-pub(super) fn attribute_bytes<N: Nand>(records: &Records<N>, name: &[u8], value: &[u8]) -> usize {
-    let bytes = name.len() + value.len();
-    bytes + 128 * bytes.div_ceil(records.chunk_bytes() as usize).max(1)
+/// What an attribute of so many nodes may take, bytes.
+pub(super) fn attribute_bytes((name, value): Attribute<'_>, nodes: u64) -> u64 {
+    (name.len() + value.len()) as u64 + 128 * nodes
 }
 
 impl<N: Nand> Fs<N> {
@@ -41,11 +39,10 @@ impl<N: Nand> Fs<N> {
         now_ns: i64,
     ) -> Result<()> {
         check_attribute(name, value)?;
-        let bytes = attribute_bytes(self.records(), name, value);
-        let call = Call::CHANGE.with_bytes(bytes, self.records().chunk_bytes() as usize);
-        self.store.begin(call)?;
+        let nodes = attributes::node_count(self.records(), (name, value));
+        self.store.begin(Call::CHANGE.with_nodes(nodes))?;
         let (mut inode, now_ns) = (self.records().inode(ino)?, self.stamp_ns(now_ns));
-        space::need_bytes(self.records(), bytes as u64)?;
+        space::need_bytes(self.records(), attribute_bytes((name, value), nodes))?;
         let old = match attributes::find(self.records(), ino, name)? {
             Some(_) if create => return Err(Error::Exists),
             None if replace => return Err(Error::NoAttribute),
@@ -88,7 +85,7 @@ pub(super) fn check_attribute(name: &[u8], value: &[u8]) -> Result<()> {
         return Err(Error::Invalid("attribute names are 1 to 255 bytes long"));
     }
     if value.len() > XATTR_VALUE_MAX as usize {
-        return Err(Error::TooLarge("values of attributes have at most 64 KiB"));
+        return Err(Error::TooLarge("the value of an attribute has at most 64 KiB"));
     }
     Ok(())
 }

@@ -48,7 +48,8 @@ pub fn in_order<N: Nand>(chip: &mut Slots<N>, slots: &[(Tag, Slot)], limit: u64,
         }
     }
     actions.reverse();
-    actions.sort_by_key(|action| action.order);
+    // Nodes of one commit have one order, though they may stand in blocks of several heads.
+    actions.sort_by_key(|action| (action.order, action.tag.seq));
     Ok(actions)
 }
 

@@ -1,4 +1,5 @@
-//! Formatting a chip: every block is erased unless the chip is new, a root directory is logged, and a first checkpoint makes it a volume.
+//! Formatting a chip: a root directory is logged, and a first checkpoint makes it a volume. Before that every block is
+//! erased, unless the chip is new.
 
 use alloc::string::String;
 

@@ -104,7 +104,7 @@ impl<N: Nand> Mender<'_, N> {
 fn said<N: Nand>(records: &mut Records<N>, action: &Action) -> Result<Option<Said>> {
     let tag = &action.tag;
     let Some(at) = action.at else {
-        // Of a copy this is a time before, or the beginning of time.
+        // The time of a copy is rounded down, or 1970 where it bears none.
         let time_ns = Some(tick_ns(tag.stamp));
         return Ok(Some(Said { ino: tag.ino, greatest: tag.ino, time_ns, inode_ctime_ns: None, copy: tag.copy }));
     };

@@ -22,7 +22,7 @@ pub use judge::Doubt;
 
 use self::judge::{Judgement, judge};
 use self::remains::Remains;
-use self::survey::{Survey, Witness};
+use self::survey::{Known, Survey, Witness};
 use crate::error::{Error, Result};
 use crate::flash::shape::Shape;
 use crate::flash::{Flash, Phase, newest};
@@ -55,7 +55,7 @@ pub struct Salvaged {
     pub unreadable: u64,
     /// Slots that a power cut left of operations that never completed.
     pub unfinished: u64,
-    /// Attributes left out because they may have been removed.
+    /// Attributes left out because they may have been removed, or are not whole.
     pub attributes: u64,
     /// Whether the volume has a new identity because nothing tells its old one.
     pub renamed: bool,
@@ -110,8 +110,8 @@ pub fn mend<N: Nand>(store: &mut Store<N>, all: bool, now_ns: i64) -> Result<Opt
     let mut mender = Mender { store };
     let (survey, unreadable) = mender.survey()?;
     let judgement = judge(&survey, Witness::Index, unreadable.len() as u64);
-    let strays = survey.values().any(|known| !known.stray_parts.is_empty());
-    let sound = unreadable.is_empty() && !strays && judgement.keeps_all(&survey);
+    let attributes = survey.values().all(Known::has_whole_attributes);
+    let sound = unreadable.is_empty() && attributes && judgement.keeps_all(&survey);
     if !sound && !all {
         return Ok(None);
     }
@@ -190,8 +190,8 @@ impl<N: Nand> Mender<'_, N> {
     /// Fills the block table: what holds data or nodes is of the log, the rest is free or bad. Where no tag tells how often
     /// a block was erased, it counts as erased as often as the others were on average.
     fn list_blocks(&mut self, remains: &Remains) {
-        let total: u64 = remains.blocks.iter().map(|found| u64::from(found.erases)).sum();
-        let mean = (total / (remains.blocks.len() as u64).max(1)) as u32;
+        let known: Vec<u64> = remains.blocks.iter().filter_map(|found| found.erases).map(u64::from).collect();
+        let mean = (known.iter().sum::<u64>() / (known.len() as u64).max(1)) as u32;
         let slots = self.flash().slots_mut();
         for block in 0..slots.blocks().len() {
             let bad = slots.nand().is_bad(block);
@@ -203,7 +203,7 @@ impl<N: Nand> Mender<'_, N> {
         for found in &remains.blocks {
             if let Some(mut listed) = slots.blocks_mut().get_mut(found.block) {
                 let failing = listed.entry.used_as == Use::Bad;
-                let (native, sealed, erases) = (found.native, found.sealed, found.erases);
+                let (native, sealed, erases) = (found.native, found.sealed, found.erases.unwrap_or(mean));
                 listed.entry =
                     BlockEntry { used_as: Use::Log, native, sealed, failing, erases, ..BlockEntry::default() };
             }

@@ -30,6 +30,16 @@ enum Looked {
     Holds(Tag),
 }
 
+impl Looked {
+    /// The erase count of the block, where a tag tells.
+    fn erases(&self) -> Option<u32> {
+        match self {
+            Looked::Holds(tag) => tag.erases,
+            Looked::Blank | Looked::Unreadable => None,
+        }
+    }
+}
+
 fn is_content(tag: &Tag) -> bool {
     matches!(tag.kind, Kind::Data | Kind::Nodes)
 }
@@ -40,7 +50,8 @@ pub struct Found {
     pub block: u32,
     pub native: bool,
     pub sealed: bool,
-    pub erases: u32,
+    /// Its erase count, where a tag tells.
+    pub erases: Option<u32>,
 }
 
 /// Everything of use that stands on a chip.
@@ -131,10 +142,10 @@ impl Remains {
             self.note_doubtful(chip, block, mode, &looked)?;
         }
         self.note_holes(chip.shape().slot(block, 0), &looked, chip.nand().layout(mode), shape.unit_slots);
-        let mut erases = 0;
+        let mut erases = summary.iter().filter_map(Looked::erases).max();
         for (index, looked) in (0..).zip(&looked) {
             let Looked::Holds(tag) = looked else { continue };
-            erases = erases.max(tag.erases.unwrap_or(0));
+            erases = erases.max(tag.erases);
             if !is_content(tag) {
                 continue;
             }
@@ -173,11 +184,12 @@ impl Remains {
         mode: CellMode,
         looked: &[Looked],
     ) -> Result<()> {
-        let erases = looked.iter().filter_map(|looked| match looked {
-            Looked::Holds(tag) => tag.erases,
-            _ => None,
-        });
-        let erases: BTreeSet<u32> = erases.collect();
+        let erases: BTreeSet<u32> = looked.iter().filter_map(Looked::erases).collect();
+        let addresses = chip.shape().slot(chip.shape().geometry.blocks, 0);
+        let is_of_this_life = |tag: &Tag| match tag.erases {
+            Some(count) => erases.is_empty() || erases.contains(&count),
+            None => tag.source < addresses,
+        };
         let mut data = vec![0; chip.shape().slot_bytes];
         for index in (0..).zip(looked).filter(|(_, looked)| **looked == Looked::Unreadable).map(|(index, _)| index) {
             let slot = chip.shape().slot(block, index);
@@ -186,8 +198,7 @@ impl Remains {
                 Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            let tag = Tag::decode_unchecked(&raw)
-                .filter(|tag| tag.seq < SEQ_END && tag.erases.is_none_or(|count| erases.contains(&count)));
+            let tag = Tag::decode_unchecked(&raw).filter(|tag| tag.seq < SEQ_END && is_of_this_life(tag));
             self.doubtful.extend(tag.map(|tag| (slot, tag)));
         }
         Ok(())

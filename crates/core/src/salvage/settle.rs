@@ -32,7 +32,7 @@ pub struct Settled {
     pub moved: Vec<(Vec<u8>, Doubt)>,
     /// Paths that led to nothing of which anything is left.
     pub lost: Vec<Vec<u8>>,
-    /// Attributes that were left out because they may have been removed.
+    /// Attributes that were left out because they may have been removed, or because their values are not whole.
     pub attributes: u64,
 }
 
@@ -181,7 +181,12 @@ impl<N: Nand> Mender<'_, N> {
         let is_removed = |at: usize| removed.as_ref().is_none_or(|removed| removed.contains(&at));
         let (mut kept, mut cut) = (Vec::new(), Vec::new());
         for (at, attribute) in all.into_iter().enumerate() {
-            if attribute.whole && !is_removed(at) { kept.push(attribute) } else { cut.push(attribute.offsets.clone()) }
+            if attribute.whole && !is_removed(at) {
+                kept.push(attribute);
+                continue;
+            }
+            settled.attributes += u64::from(!attribute.whole && removed.is_some() && !is_removed(at));
+            cut.push(attribute.offsets.clone());
         }
         cut.extend(known.stray_parts.iter().map(|&offset| offset..offset + 1));
         for offsets in cut {

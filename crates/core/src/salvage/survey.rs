@@ -62,7 +62,7 @@ pub struct Known {
 #[derive(Clone, Debug)]
 pub struct Attribute {
     pub offsets: Offsets,
-    /// Its value can be read.
+    /// Its value is all there.
     pub whole: bool,
 }
 
@@ -106,6 +106,11 @@ impl Known {
             changes.fold(presumed.count, u64::wrapping_add) == surplus.count
         };
         adding_up(&parts, surplus.sum.wrapping_sub(presumed.sum), u64::MAX, &fits).is_some()
+    }
+
+    /// Whether every attribute is all there, and nothing is left of others.
+    pub fn has_whole_attributes(&self) -> bool {
+        self.stray_parts.is_empty() && self.attributes.iter().all(|attribute| attribute.whole)
     }
 
     /// Whether it is there and was not about to be removed.
@@ -190,9 +195,12 @@ impl<N: Nand> Mender<'_, N> {
             known.stray_parts.extend((!claimed).then_some(offset));
             return Ok(());
         };
-        let value = attributes::value(self.records(), ino, offset).map(|_| ());
-        known.attributes.push(Attribute { offsets, whole: value.is_ok() });
-        value
+        let whole = match attributes::value(self.records(), ino, offset) {
+            Err(Error::Corrupt { .. }) => false,
+            value => value.map(|_| true)?,
+        };
+        known.attributes.push(Attribute { offsets, whole });
+        Ok(())
     }
 
     fn survey_chunks(&mut self, entry: Entry, survey: &mut Survey, unreadable: &mut Vec<Key>) -> Result<()> {

@@ -14,10 +14,8 @@ use crate::error::{Error, Result};
 use crate::format::crc::crc32c;
 use crate::format::key::{COLLISION_SPAN, Key, KeyKind, key, name_offset, offset_of};
 use crate::format::node::{Body, XATTR_HEAD_BYTES};
-use crate::format::place::NODE_UNIT;
+use crate::format::place::{NODE_UNIT, Place};
 use crate::index::delta::Change;
-
-const DAMAGED: Error = Error::Corrupt { what: "attribute", slot: 0 };
 
 /// The offsets of an attribute's nodes.
 pub type Offsets = Range<u64>;
@@ -32,24 +30,31 @@ fn nodes(slot_bytes: usize, name_bytes: usize, value_bytes: usize) -> u64 {
     (name_bytes + value_bytes).div_ceil(node_room(slot_bytes)).max(1) as u64
 }
 
+/// Nodes of this attribute.
+pub fn node_count<N: Nand>(records: &Records<N>, (name, value): (&[u8], &[u8])) -> u64 {
+    nodes(records.flash.shape().slot_bytes, name.len(), value.len())
+}
+
 /// The offsets of an attribute, and its value if its nodes are all there.
 struct Found {
     offsets: Offsets,
     value: Vec<u8>,
     /// Bytes of the value as it was set.
     value_bytes: usize,
+    /// Where the first node stands.
+    place: Place,
 }
 
 /// What the first node of an attribute says; `None` where a part of a value stands at `offset`.
 fn first<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Result<Option<Found>> {
     let slot_bytes = records.flash.shape().slot_bytes;
-    let place = records.get(key(ino, KeyKind::Xattr, offset))?.ok_or(DAMAGED)?;
+    let Some(place) = records.get(key(ino, KeyKind::Xattr, offset))? else { return Ok(None) };
     records.with_node(place, |_, node| match node.body {
         Body::Xattr { name, value, value_len, .. } => {
             let count = nodes(slot_bytes, name.len(), value_len as usize);
             // A node that claims more than there is behind it takes nothing from other names.
-            let end = (offset + count).min((offset | (COLLISION_SPAN - 1)).saturating_add(1));
-            Some(Some(Found { offsets: offset..end, value: value.to_vec(), value_bytes: value_len as usize }))
+            let end = (offset + count).min((offset | (COLLISION_SPAN - 1)) + 1);
+            Some(Some(Found { offsets: offset..end, value: value.to_vec(), value_bytes: value_len as usize, place }))
         }
         Body::XattrPart { .. } => Some(None),
         _ => None,
@@ -63,10 +68,12 @@ pub fn offsets<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Resu
 
 /// The value of the attribute whose first node stands at `offset`.
 pub fn value<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Result<Vec<u8>> {
-    let Found { offsets, mut value, value_bytes } = first(records, ino, offset)?.ok_or(DAMAGED)?;
+    let Found { offsets, mut value, value_bytes, place } = first(records, ino, offset)?.ok_or(Error::NoAttribute)?;
+    let slot = if let Place::Node { slot, .. } = place { slot } else { 0 };
+    let damaged = Error::Corrupt { what: "an attribute that lacks a part, or has one of another value,", slot };
     let mut checks = Vec::new();
     for (number, at) in offsets.enumerate().skip(1) {
-        let place = records.get(key(ino, KeyKind::Xattr, at))?.ok_or(DAMAGED)?;
+        let Some(place) = records.get(key(ino, KeyKind::Xattr, at))? else { return Err(damaged) };
         checks.push(records.with_node(place, |_, node| match node.body {
             Body::XattrPart { part, check, bytes, .. } if usize::from(part) == number => {
                 value.extend_from_slice(bytes);
@@ -77,7 +84,7 @@ pub fn value<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Result
     }
     let whole =
         value.len() == value_bytes && (checks.is_empty() || checks.iter().all(|&check| check == check_of(&value)));
-    if whole { Ok(value) } else { Err(DAMAGED) }
+    if whole { Ok(value) } else { Err(damaged) }
 }
 
 /// What every part bears of the value that it belongs to.
@@ -111,14 +118,14 @@ pub fn set<N: Nand>(
     old: Option<Offsets>,
     attribute: (&[u8], &[u8]),
 ) -> Result<u64> {
-    let count = nodes(records.flash.shape().slot_bytes, attribute.0.len(), attribute.1.len());
+    let count = node_count(records, attribute);
     let old = old.unwrap_or(0..0);
     let first = name_offset(records.volume.hash_seed, attribute.0);
     let stays = count <= old.end - old.start;
     let offset = if stays { old.start } else { free_run(records, ino, first, count, &old)? };
-    let kept = if stays { old.start + count } else { old.start };
-    remove(records, ino, kept..old.end)?;
     put(records, ino, offset, attribute, false)?;
+    remove(records, ino, old.start..old.end.min(offset))?;
+    remove(records, ino, old.start.max(offset + count)..old.end)?;
     Ok(offset)
 }
 
@@ -164,13 +171,17 @@ pub fn find<N: Nand>(records: &mut Records<N>, ino: u64, name: &[u8]) -> Result<
 pub fn names<N: Nand>(records: &mut Records<N>, ino: u64) -> Result<Vec<Vec<u8>>> {
     let (mut from, to) = (key(ino, KeyKind::Xattr, 0), key(ino, KeyKind::Data, 0));
     let mut names = Vec::new();
+    let slot_bytes = records.flash.shape().slot_bytes;
     while let Some(entry) = records.next(from, to)? {
-        names.extend(records.with_node(entry.place, |_, node| match node.body {
-            Body::Xattr { name, .. } => Some(Some(name.to_vec())),
-            Body::XattrPart { .. } => Some(None),
+        let (name, count) = records.with_node(entry.place, |_, node| match node.body {
+            Body::Xattr { name, value_len, .. } => {
+                Some((Some(name.to_vec()), nodes(slot_bytes, name.len(), value_len as usize)))
+            }
+            Body::XattrPart { .. } => Some((None, 1)),
             _ => None,
-        })?);
-        from = entry.end();
+        })?;
+        names.extend(name);
+        from = entry.key + Key::from(count);
     }
     Ok(names)
 }

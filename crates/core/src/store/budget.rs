@@ -30,7 +30,7 @@ const COLLECTION_BLOCKS: u32 = 1;
 /// A block for one that fails: in an operation, or in the recovery after it.
 const FAILING_BLOCKS: u32 = 1;
 
-/// What a call to come needs.
+/// Space that the next call may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     /// It gives space back in the end, and may use blocks that are kept free.
@@ -40,16 +40,14 @@ pub struct Call {
 }
 
 impl Call {
-    /// It may take space.
+    /// A call that may take space.
     pub const CHANGE: Self = Self { gives_back: false, slots: OPERATION_SLOTS };
-    /// It gives space back in the end.
+    /// A call that gives space back in the end.
     pub const REMOVAL: Self = Self { gives_back: true, slots: OPERATION_SLOTS };
 
-    /// The same with nodes of so many bytes besides, in slots of `slot_bytes`.
-    pub fn with_bytes(self, bytes: usize, slot_bytes: usize) -> Self {
-        // What fits a slot is among what any call may take.
-        let slots = bytes.div_ceil(slot_bytes).saturating_sub(1);
-        Self { slots: self.slots + slots as u32, ..self }
+    /// The same with so many nodes as large as a slot. One of them is among what any call may take.
+    pub fn with_nodes(self, nodes: u64) -> Self {
+        Self { slots: self.slots + nodes.saturating_sub(1) as u32, ..self }
     }
 
     /// Whether it gives space back in the end.
@@ -85,7 +83,12 @@ pub(super) fn heads_have_room<N: Nand>(records: &Records<N>, call: Call) -> bool
 
 /// Slots one more operation and the commit after it may take.
 fn operation_slots<N: Nand>(records: &Records<N>, call: Call) -> u32 {
-    call.slots + records.buffer.dirty_count() as u32 + records.inodes.dirty_count() as u32 / INODES_PER_SLOT
+    // What a call that failed left behind goes out with the next.
+    let left = records.buffer.pending_bytes() / records.flash.shape().slot_bytes;
+    call.slots
+        + left as u32
+        + records.buffer.dirty_count() as u32
+        + records.inodes.dirty_count() as u32 / INODES_PER_SLOT
 }
 
 /// Slots the heads that callers write to have left.

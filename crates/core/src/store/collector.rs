@@ -195,12 +195,20 @@ impl Job {
             }
             let start = usize::from(at) * NODE_UNIT;
             let Some(bytes) = data.get(start..start + usize::from(units) * NODE_UNIT) else { continue };
-            if self.moving_bytes + bytes.len() > records.flash.shape().slot_bytes - NODE_UNIT {
+            let moving = Moving { key, from, bytes: bytes.to_vec() };
+            let fits = self.moving_bytes + bytes.len() <= records.flash.shape().slot_bytes - NODE_UNIT;
+            if !fits && bytes.len() > self.moving_bytes {
+                // With it those that are gathered would take a slot that others may share.
+                write_nodes(records, alloc::vec![moving], &self.write, self.purpose)?;
+                wrote = true;
+                continue;
+            }
+            if !fits {
                 self.write_moving(records)?;
                 wrote = true;
             }
             self.moving_bytes += bytes.len();
-            self.moving.push(Moving { key, from, bytes: bytes.to_vec() });
+            self.moving.push(moving);
         }
         Ok(wrote)
     }
@@ -215,31 +223,33 @@ impl Job {
             }
         }
         self.moving_bytes = 0;
-        if moving.is_empty() {
-            return Ok(());
-        }
-        let slot_bytes = records.flash.shape().slot_bytes;
-        let mut buffer = Vec::with_capacity(slot_bytes);
-        for moving in &moving {
-            let start = buffer.len();
-            buffer.extend_from_slice(&moving.bytes);
-            if let (Some(bytes), Place::Node { slot, at, .. }) = (buffer.get_mut(start..), moving.from) {
-                node::set_order(bytes, Order::CopyOf { slot, at });
-            }
-        }
-        let draft = Draft::copies_of_nodes(buffer.len() as u32);
-        buffer.resize(slot_bytes, 0);
-        let head = place::head(records, &self.write);
-        let slot = records.flash.append(head, draft, &buffer, self.purpose)?;
-        let mut start = 0;
-        for moving in moving {
-            let (at, units) = ((start / NODE_UNIT) as u8, (moving.bytes.len() / NODE_UNIT) as u8);
-            let to = Place::Node { slot, at, units };
-            records.relocate(Relocation { key: moving.key, from: moving.from, to })?;
-            start += moving.bytes.len();
-        }
-        Ok(())
+        if moving.is_empty() { Ok(()) } else { write_nodes(records, moving, &self.write, self.purpose) }
     }
+}
+
+/// Copies nodes that fit one slot.
+fn write_nodes<N: Nand>(records: &mut Records<N>, moving: Vec<Moving>, write: &Write, purpose: Purpose) -> Result<()> {
+    let slot_bytes = records.flash.shape().slot_bytes;
+    let mut buffer = Vec::with_capacity(slot_bytes);
+    for moving in &moving {
+        let start = buffer.len();
+        buffer.extend_from_slice(&moving.bytes);
+        if let (Some(bytes), Place::Node { slot, at, .. }) = (buffer.get_mut(start..), moving.from) {
+            node::set_order(bytes, Order::CopyOf { slot, at });
+        }
+    }
+    let draft = Draft::copies_of_nodes(buffer.len() as u32);
+    buffer.resize(slot_bytes, 0);
+    let head = place::head(records, write);
+    let slot = records.flash.append(head, draft, &buffer, purpose)?;
+    let mut start = 0;
+    for moving in moving {
+        let (at, units) = ((start / NODE_UNIT) as u8, (moving.bytes.len() / NODE_UNIT) as u8);
+        let to = Place::Node { slot, at, units };
+        records.relocate(Relocation { key: moving.key, from: moving.from, to })?;
+        start += moving.bytes.len();
+    }
+    Ok(())
 }
 
 /// Whether the index points to the data of this tag in `slot`.

@@ -132,7 +132,7 @@ impl Repaired {
         lines.extend(count(
             done.attributes,
             "extended attribute was left out: it may have been removed",
-            "extended attributes were left out: they may have been removed",
+            "extended attributes were left out: they may have been removed, or are not whole",
         ));
         lines.extend(count(
             done.deleted,

@@ -332,7 +332,7 @@ fn what_was_synced_survives_kill_9() {
 }
 
 #[test]
-fn what_nobody_synced_reaches_flash_within_a_second() {
+fn what_nobody_synced_reaches_flash_by_itself() {
     let is_there_after = |wait_ms: u64| {
         let dir = tempfile::tempdir().unwrap();
         let image = image(dir.path(), "64MiB");

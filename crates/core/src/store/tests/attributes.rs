@@ -7,6 +7,7 @@ use emulator::{Chip, Profile};
 use super::{file, formatted_as, mounted};
 use crate::format::key::{KeyKind, key, name_offset, offset_of};
 use crate::store::attributes::{self, Offsets};
+use crate::store::collector::Why;
 use crate::{Error, Fs, Ino, Policy, ROOT_INO};
 
 /// A chip with pages of this size.
@@ -97,4 +98,59 @@ fn parts_of_two_values_are_not_taken_for_one() {
     let at = key(ino, KeyKind::Xattr, offset + 1);
     fs.store_mut().records_mut().set(at, crate::index::delta::Change::Put(part)).unwrap();
     assert!(matches!(fs.getxattr(ino, b"user.a"), Err(Error::Corrupt { .. })));
+}
+
+/// Nodes that fill a slot were copied in the order in which they stood: each small one between two of them took a slot of its
+/// own, so that emptying a block that was half empty gained nothing.
+#[test]
+fn small_nodes_between_large_ones_share_a_slot_when_they_are_copied() {
+    let mut fs = mounted(chip(4096), Policy::SLC_ONLY);
+    let files: Vec<Ino> = (0..40u8).map(|number| file(&mut fs, &[b'a' + number])).collect();
+    fs.sync().unwrap();
+    for &ino in &files {
+        fs.setxattr(ino, b"user.a", &value(ino as usize, 4_500), false, false, 1).unwrap();
+        fs.sync().unwrap();
+    }
+    let place = fs.store_mut().records_mut().get(key(files[20], KeyKind::Inode, 0)).unwrap().unwrap();
+    let crate::format::place::Place::Node { slot, .. } = place else { panic!("{place:?}") };
+    let shape = fs.store().records().flash().shape().clone();
+    let written = |fs: &Fs<Chip>| fs.store().records().flash().slots().written_bytes().iter().sum::<u64>();
+    let before = written(&fs);
+    fs.store_mut().empty_block((slot / shape.stride) as u32, Why::Room).unwrap();
+    let (copied, held) = ((written(&fs) - before) / 4096, u64::from(shape.slc.content_slots()));
+    assert!(copied > 0 && copied * 10 <= held * 7, "{copied} slots of {held}");
+    for &ino in &files {
+        assert!(fs.getxattr(ino, b"user.a").unwrap() == value(ino as usize, 4_500));
+    }
+    fs = mounted(fs.into_chip(), Policy::SLC_ONLY);
+    checked(&mut fs);
+}
+
+/// Parts of a removed value, or of one before, count for nothing in a salvage, and harm no other attribute.
+#[test]
+fn what_is_left_of_removed_attributes_is_not_damage_to_a_salvage() {
+    let mut fs = mounted(chip(4096), Policy::BASELINE);
+    let ino = file(&mut fs, b"file");
+    fs.setxattr(ino, b"user.a", &value(1, 9_000), false, false, 1).unwrap();
+    fs.setxattr(ino, b"user.b", &value(2, 9_000), false, false, 1).unwrap();
+    fs.sync().unwrap();
+    // As if the block with the record of a removal had been erased, and one with a part before it.
+    let first = attributes::find(fs.store_mut().records_mut(), ino, b"user.a").unwrap().unwrap().start;
+    let gone = |fs: &mut Fs<Chip>, offset| {
+        fs.store_mut().records_mut().remove(key(ino, KeyKind::Xattr, offset)).unwrap();
+    };
+    gone(&mut fs, first + 1);
+    assert!(matches!(fs.getxattr(ino, b"user.a"), Err(Error::Corrupt { .. })));
+    assert!(fs.check().unwrap().findings.iter().any(|line| line.contains("attribute")));
+    let mended = fs.mend(true, 1).unwrap().unwrap();
+    assert_eq!((mended.attributes, mended.unreadable), (1, 0));
+    assert_eq!(fs.listxattr(ino).unwrap(), [b"user.b"]);
+    assert!(fs.getxattr(ino, b"user.b").unwrap() == value(2, 9_000));
+    checked(&mut fs);
+    let first = attributes::find(fs.store_mut().records_mut(), ino, b"user.b").unwrap().unwrap().start;
+    gone(&mut fs, first);
+    assert!(fs.check().unwrap().findings.iter().any(|line| line.contains("belong to no value")));
+    fs.mend(true, 1).unwrap().unwrap();
+    assert_eq!(in_use(&mut fs, ino), []);
+    checked(&mut fs);
 }
