@@ -313,4 +313,13 @@ mod tests {
         assert!(refused);
         assert!(Chip::open_image(&path, false).is_ok());
     }
+
+    #[test]
+    fn who_has_a_volume_of_another_version_is_told_what_to_do() {
+        let told = |found| explain(&Error::Version { found, supported: 2 }, Path::new("flash.img"));
+        assert_eq!(told(3), "the volume has format version 3; this program reads version 2; use a newer flexfs");
+        assert!(
+            told(1).contains("format version 1") && told(1).ends_with("`flexfs mkfs flash.img --size SIZE --force`")
+        );
+    }
 }
