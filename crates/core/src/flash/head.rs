@@ -48,16 +48,20 @@ impl HeadId {
         Self::from_number(number).filter(|&id| id != HeadId::Meta)
     }
 
+    /// What its blocks are used for.
+    fn used_as(self) -> Use {
+        if self == HeadId::Meta { Use::Meta } else { Use::Log }
+    }
+
     /// Changes an entry of the block table to that of a block of this head.
     pub fn mark(self, entry: &mut BlockEntry) {
-        entry.used_as = if self == HeadId::Meta { Use::Meta } else { Use::Log };
+        entry.used_as = self.used_as();
         (entry.native, entry.hot, entry.erased) = (self == HeadId::Native, self == HeadId::SlcHot, false);
     }
 
     /// Whether the block table says that a block is one of this head's.
     pub fn owns(self, entry: &BlockEntry) -> bool {
-        let used_as = if self == HeadId::Meta { Use::Meta } else { Use::Log };
-        (entry.used_as, entry.native, entry.hot) == (used_as, self == HeadId::Native, self == HeadId::SlcHot)
+        (entry.used_as, entry.native, entry.hot) == (self.used_as(), self == HeadId::Native, self == HeadId::SlcHot)
     }
 }
 

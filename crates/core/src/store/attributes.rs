@@ -21,7 +21,7 @@ use crate::index::delta::Change;
 pub type Offsets = Range<u64>;
 
 /// Bytes of name and value that one node has space for.
-pub fn node_room(slot_bytes: usize) -> usize {
+fn node_room(slot_bytes: usize) -> usize {
     slot_bytes - 2 * NODE_UNIT - XATTR_HEAD_BYTES
 }
 
@@ -45,7 +45,7 @@ struct Found {
     place: Place,
 }
 
-/// What the first node of an attribute says; `None` where a part of a value stands at `offset`.
+/// What the first node of an attribute says; `None` where none stands at `offset`.
 fn first<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Result<Option<Found>> {
     let slot_bytes = records.flash.shape().slot_bytes;
     let Some(place) = records.get(key(ino, KeyKind::Xattr, offset))? else { return Ok(None) };
@@ -61,7 +61,7 @@ fn first<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Result<Opt
     })
 }
 
-/// The offsets of the attribute whose first node stands at `offset`; `None` where a part of a value does.
+/// The offsets of the attribute whose first node stands at `offset`; `None` where none does.
 pub fn offsets<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Result<Option<Offsets>> {
     Ok(first(records, ino, offset)?.map(|found| found.offsets))
 }
@@ -82,8 +82,8 @@ pub fn value<N: Nand>(records: &mut Records<N>, ino: u64, offset: u64) -> Result
             _ => None,
         })?);
     }
-    let whole =
-        value.len() == value_bytes && (checks.is_empty() || checks.iter().all(|&check| check == check_of(&value)));
+    let check = check_of(&value);
+    let whole = value.len() == value_bytes && checks.iter().all(|&found| found == check);
     if whole { Ok(value) } else { Err(damaged) }
 }
 

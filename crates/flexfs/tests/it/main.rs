@@ -2,6 +2,7 @@
 //! built in a moment. Those that run themselves as other processes, or copy the mounts of others, have
 //! programs of their own beside it.
 
+mod attributes;
 mod bench;
 mod cli;
 #[path = "../common/mod.rs"]
