@@ -2,6 +2,8 @@
 //!
 //! Invariant: what is made has its name, contents and attributes from the first on, or was never made.
 
+use alloc::vec::Vec;
+
 use nand::Nand;
 
 use super::Fs;
