@@ -190,11 +190,6 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// Writes the newest anchor once more, as it is.
-    pub fn repeat_anchor(&mut self) -> Result<()> {
-        self.anchors.last.clone().map_or(Ok(()), |anchor| self.write_anchor(anchor))
-    }
-
     /// Records that a recovery begins: the next one, should this be cut short, leaves one more page alone.
     pub fn count_recovery(&mut self) -> Result<()> {
         if let Some(anchor) = self.anchors.last.as_mut() {

@@ -271,6 +271,12 @@ impl<N: Nand> Flash<N> {
         }
     }
 
+    /// Goes on in a fresh block at once; nothing is gathered for the one before.
+    pub fn open_fresh(&mut self, id: HeadId, purpose: Purpose) -> Result<()> {
+        self.leave_block(id);
+        self.claim(id, purpose).map(|_| ())
+    }
+
     /// Goes on in a fresh block, which the full one's summary names.
     fn roll(&mut self, id: HeadId, full: u32, purpose: Purpose) -> Result<()> {
         let next = self.take_block(purpose)?;

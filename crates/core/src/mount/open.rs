@@ -218,6 +218,8 @@ fn recover<N: Nand>(store: &mut Store<N>, anchor: &Anchor, scan: &Scan) -> Resul
         let unit = end_of_meta(flash.slots_mut(), at.block, at.unit, anchor.recoveries)?;
         reopen_head(flash, HeadId::Meta, at.block, unit);
     }
+    store.open_ahead_for_pair()?;
+    let flash = store.records_mut().flash_mut();
     let slots: alloc::vec::Vec<_> = flash.slots().stash().iter().map(|stashed| stashed.slot).collect();
     for slot in slots {
         store.move_one(slot)?;
@@ -278,7 +280,8 @@ fn rest_on_two_pages<N: Nand>(flash: &mut Flash<N>) -> Result<()> {
     if flash.broken().is_some() || newest::stands_twice(flash.slots_mut().nand_mut(), &shape, pair)? {
         return Ok(());
     }
-    match flash.repeat_anchor() {
+    let Some(anchor) = flash.anchors().last().cloned() else { return Ok(()) };
+    match flash.write_anchor(anchor) {
         Err(Error::NoSpace) => Ok(()),
         outcome => outcome,
     }

@@ -2,11 +2,12 @@
 //!
 //! Invariant: between operations anchors have two blocks to go on in, unless nothing can be emptied.
 
-use nand::Nand;
+use nand::{Cause, Nand};
 
 use super::collector::Why;
-use super::{Store, budget};
+use super::{Store, budget, place};
 use crate::error::{Error, Result};
+use crate::flash::Purpose;
 use crate::flash::anchors::Other;
 use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::table::Use;
@@ -59,18 +60,42 @@ impl<N: Nand> Store<N> {
         if found && !self.records.flash.free().has_spare_for_anchors() { self.checkpoint_now() } else { Ok(()) }
     }
 
-    /// Empties the block that anchors may stand in which costs least; whether there was one.
-    fn empty_anchor_block(&mut self) -> Result<bool> {
-        self.finish_emptying()?;
+    /// The block that anchors may stand in which costs least to empty.
+    fn cheapest_anchor_block(&self) -> Option<u32> {
         let log = self.records.flash.blocks().iter().take(ANCHOR_BLOCKS as usize).filter(|(_, block)| {
             block.entry.used_as == Use::Log && !block.open && !block.stuck && !block.entry.failing
         });
-        let Some((_, number)) = log.map(|(number, block)| (block.entry.live_bytes, number)).min() else {
-            return Ok(false);
-        };
+        log.map(|(number, block)| (block.entry.live_bytes, number)).min().map(|(_, number)| number)
+    }
+
+    /// Empties the block that anchors may stand in which costs least; whether there was one.
+    fn empty_anchor_block(&mut self) -> Result<bool> {
+        self.finish_emptying()?;
+        let Some(number) = self.cheapest_anchor_block() else { return Ok(false) };
         self.empty_block(number, Why::Renewal)?;
         self.release_waiting()?;
         Ok(true)
+    }
+
+    /// In a recovery, before it writes anything: where the pair has lost a block, opens the block that another one's contents
+    /// will move to. The checkpoint's anchor lists it; opened later, it would take one of the few anchors that are left.
+    pub fn open_ahead_for_pair(&mut self) -> Result<()> {
+        let flash = &self.records.flash;
+        if flash.anchors().other() != Other::Missing
+            || flash.free_blocks() < budget::of(&self.records, Call::REMOVAL).for_collection()
+        {
+            return Ok(());
+        }
+        let Some(victim) = self.cheapest_anchor_block() else { return Ok(()) };
+        let block = flash.blocks().get(victim);
+        let write = place::of_copy(&self.records, block.mode(), block.entry.live_bytes);
+        let (id, shape) = (place::log_head(self.records.manager.place(&write)), flash.shape());
+        // The checkpoint leaves out what torn programs would hit.
+        let slots = block.entry.live_bytes.div_ceil(shape.slot_bytes as u32) + shape.mode(id.mode()).doubtful_slots;
+        if flash.slots().room(id) >= slots {
+            return Ok(());
+        }
+        self.records.flash.open_fresh(id, Purpose::of(Cause::Gc))
     }
 
     /// Frees blocks that are empty but wait for a commit, for their copies, or for a checkpoint.

@@ -11,13 +11,15 @@ use crate::policy::place::Write;
 /// The log head to write to. What is written before a checkpoint counts goes to SLC.
 pub(super) fn head<N: Nand>(records: &Records<N>, write: &Write) -> HeadId {
     let region = if records.flash.phase().is_logged() { records.manager.place(write) } else { Region::Slc };
-    head_with_room(
-        records,
-        match region {
-            Region::Slc => HeadId::Slc,
-            Region::Native => HeadId::Native,
-        },
-    )
+    head_with_room(records, log_head(region))
+}
+
+/// The log head of a region.
+pub(super) fn log_head(region: Region) -> HeadId {
+    match region {
+        Region::Slc => HeadId::Slc,
+        Region::Native => HeadId::Native,
+    }
 }
 
 /// The log head to write to: `wanted`, unless it has no room, the other has, and a block of its own would be one

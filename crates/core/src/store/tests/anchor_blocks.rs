@@ -2,12 +2,14 @@
 
 use alloc::vec::Vec;
 
-use emulator::Profile;
+use emulator::{Chip, Profile};
 
 use super::{file, flash, formatted, formatted_as, mounted};
-use crate::Policy;
+use crate::flash::Phase;
+use crate::flash::anchors::Other;
 use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::store::budget::Call;
+use crate::{Fs, Policy};
 
 /// The block kept for the next that fails counted as free as soon as the last pages had emptied it. A recovery, which
 /// cannot rely on those, had none; anchors went on in the only block left, and the next cut used up its pages.
@@ -64,4 +66,39 @@ fn a_pair_that_is_whole_again_goes_on_in_its_new_block() {
     let (newest, end) = anchors.newest();
     assert_eq!(end, 1);
     assert!(newest != left && anchors.pair().contains(&left));
+}
+
+/// Each recovery took three anchors of the only block left, the third to name the block that data were moved to. Where
+/// recoveries were cut, the pages kept for three of them were used up by two.
+#[test]
+fn a_recovery_takes_two_anchors_of_the_only_block_left_and_completes_the_pair() {
+    let mut fs = mounted(formatted(), Policy::BASELINE);
+    let ino = file(&mut fs, b"file");
+    let free = |fs: &Fs<Chip>| -> Vec<u32> {
+        let free = super::flash(fs).free();
+        (0..ANCHOR_BLOCKS).filter(|&block| free.holds(block)).collect()
+    };
+    let mut chunk = 0;
+    while free(&fs).len() > 4 {
+        fs.write(ino, chunk * 4096, &[chunk as u8; 4096], 1).and_then(|_| fs.sync()).unwrap();
+        chunk += 1;
+    }
+    // Elsewhere blocks are free.
+    fs.punch(ino, 0, 100 * 4096, 1).and_then(|()| fs.sync()).unwrap();
+    fs.store_mut().checkpoint_now().unwrap();
+    let kept = free(&fs);
+    let flash = fs.store_mut().records_mut().flash_mut();
+    flash.lose_anchor_block().unwrap();
+    let left = flash.anchors().newest().0;
+    kept.into_iter().for_each(|block| flash.slots_mut().retire(block).unwrap());
+    let mut chip = fs.into_chip();
+    let anchors = |chip: &Chip| chip.written_pages().iter().filter(|&&(block, _)| block == left).count();
+    let before = anchors(&chip);
+    chip.cut_power().unwrap();
+    chip.power_on();
+    let mut fs = mounted(chip, Policy::BASELINE);
+    assert_eq!(super::flash(&fs).phase(), Phase::Mounted);
+    assert_ne!(super::flash(&fs).anchors().other(), Other::Missing);
+    assert_ne!(super::flash(&fs).anchors().newest().0, left);
+    assert_eq!(anchors(fs.chip_mut()) - before, 2);
 }
