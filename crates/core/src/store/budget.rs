@@ -60,14 +60,18 @@ impl Call {
 pub(super) fn of<N: Nand>(records: &Records<N>, call: Call) -> Budget {
     // Where a block has failed, the next may before collection has made up for that one.
     let failing = if has_failed(records) && !call.gives_back { FAILING_BLOCKS } else { 0 };
-    let index_slots = checkpoint_slots(records);
     Budget {
         host: host_blocks(records, call) + failing,
         collection: COLLECTION_BLOCKS,
-        index: index_blocks(records, index_slots, 1),
-        recovery: index_blocks(records, index_slots, ROOMY) + copy_blocks(records),
+        index: index_blocks(records, checkpoint_slots(records), 1),
+        recovery: recovery_blocks(records),
         spare: FAILING_BLOCKS,
     }
+}
+
+/// Blocks a recovery would open if the power failed now.
+pub(super) fn recovery_blocks<N: Nand>(records: &Records<N>) -> u32 {
+    index_blocks(records, checkpoint_slots(records), ROOMY) + copy_blocks(records)
 }
 
 /// Blocks the next operation may open, at least one.

@@ -3,7 +3,7 @@
 use nand::{CellMode, Nand};
 
 use super::records::Records;
-use super::space;
+use super::{budget, space};
 use crate::flash::head::HeadId;
 use crate::policy::Region;
 use crate::policy::place::Write;
@@ -23,13 +23,13 @@ pub(super) fn log_head(region: Region) -> HeadId {
 }
 
 /// The log head to write to: `wanted`, unless it has no room, the other has, and a block of its own would be one
-/// of the last; recovery, which cannot make room, never takes one while either head has room.
+/// that a recovery needs; recovery, which cannot make room, never takes one while either head has room.
 fn head_with_room<N: Nand>(records: &Records<N>, wanted: HeadId) -> HeadId {
     let slots = records.flash.slots();
     let other = if wanted == HeadId::Slc { HeadId::Native } else { HeadId::Slc };
     let stay = slots.room(wanted) > 0
         || slots.room(other) == 0
-        || (records.flash.phase().is_logged() && records.flash.free_blocks() > 0);
+        || (records.flash.phase().is_logged() && records.flash.free_blocks() > budget::recovery_blocks(records));
     if stay { wanted } else { other }
 }
 

@@ -5,6 +5,7 @@ mod attributes;
 mod budget;
 mod collector;
 mod format;
+mod place;
 mod recovery;
 
 use emulator::{Chip, Profile};
