@@ -203,6 +203,7 @@ Examples:
   flexfs bench over --json             2,000 synced 4 KiB overwrites in an 8 MiB file
   flexfs bench seq --mode mlc-only     1 MiB files until the chip is 90 % full
   flexfs bench gc                      20,000 synced overwrites on a 64 MiB chip three quarters full
+  flexfs bench gc --idle 50            the same with 50 ms to work in the background after every 16
   flexfs bench mount                   page reads of a mount: clean, and after a power cut
   flexfs bench capacity --size 64MiB   1 MiB files until there is no space left
   flexfs bench directory               what a name costs among 100,000, against among 1,000
@@ -224,6 +225,10 @@ pub struct Bench {
     /// The kind of chip: a built-in profile, or a file that describes one
     #[arg(long, default_value = Profile::DEFAULT, value_parser = profile(), hide_possible_values = true, help = profile_help())]
     pub profile: Profile,
+    /// With so much idle time after every 16 operations, in which the volume works as a mounted one does: seq, small,
+    /// over and gc
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub idle: Option<u32>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -4,16 +4,20 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use emulator::Profile;
 use flexfs_core::Error;
-use lab::bench::{self, BenchError, Config, Progress, Report, Workload};
+use lab::bench::{self, BenchError, Config, Distribution, Progress, Report, Workload};
 
 use crate::cli::Benchmark;
 use crate::output::{grouped, table};
 use crate::{bench_fuse, chips, cli, output, progress, size};
 
 pub fn run(args: &cli::Bench) -> Result<ExitCode> {
+    let has_idle = matches!(args.workload, Benchmark::Flash(workload) if workload.has_idle());
+    if args.idle.is_some() && !has_idle {
+        bail!("bench {} has no idle time: --idle goes with seq, small, over and gc", args.workload.name());
+    }
     let bar = progress::share(args.workload.name());
     let mut progress = |done, total| {
         bar.set_length(total);
@@ -32,7 +36,8 @@ pub fn run(args: &cli::Bench) -> Result<ExitCode> {
 fn count(args: &cli::Bench, workload: Workload, progress: Progress) -> Result<String> {
     let profile = chip(args, workload.default_bytes())?;
     let bytes = Some(profile.capacity_bytes());
-    let config = Config { profile, bytes, policy: args.policy, ..Config::default() };
+    let idle_ns = args.idle.map(|ms| u64::from(ms) * 1_000_000);
+    let config = Config { profile, bytes, policy: args.policy, idle_ns, ..Config::default() };
     // What the file system said of it is part of the error's own words.
     let report = bench::run(workload, &config, progress).map_err(|error| match error {
         BenchError::Fs { source: Error::NoSpace, .. } => anyhow!("{error}; it needs a larger --size"),
@@ -65,9 +70,15 @@ fn figures(report: &Report) -> String {
         ("erases", grouped(report.erases)),
         ("write amplification", format!("{:.3}", report.write_amplification)),
         ("flash time", format!("{:.3} s", report.flash_s)),
-        ("worst operation", format!("{} µs", grouped(report.worst_op_us.round() as u64))),
+        ("longest call", format!("{} µs", grouped(report.worst_op_us.round() as u64))),
         ("processor time", format!("{:.3} s", report.cpu_s)),
     ];
+    let waits = [("operations", "waited", &report.operations), ("background steps", "took", &report.steps)];
+    for (name, verb, found) in waits {
+        if let Some(found) = found {
+            rows.push((name, distribution(verb, found)));
+        }
+    }
     if let Some(reads) = report.reads_clean {
         rows.push(("reads of a clean mount", grouped(reads)));
     }
@@ -98,6 +109,16 @@ fn figures(report: &Report) -> String {
         rows.push(("creates at the end", format!("{flash:.2} × the rate at the start ({cpu:.2} × by processor)")));
     }
     table(&rows)
+}
+
+/// How many there were, and how long they took.
+fn distribution(verb: &str, found: &Distribution) -> String {
+    let us = |us: f64| grouped(us.round() as u64);
+    let (count, median, p99) = (grouped(found.count), us(found.median_us), us(found.p99_us));
+    let (p999, longest) = (us(found.p999_us), us(found.longest_us));
+    format!(
+        "{count}, half of them {verb} at most {median} µs, 99 % {p99} µs, 99.9 % {p999} µs, the longest {longest} µs"
+    )
 }
 
 #[cfg(test)]

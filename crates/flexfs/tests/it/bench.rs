@@ -39,6 +39,23 @@ fn a_bench_prints_one_json_object_with_the_figures_asked_for() {
     refused(&["--size", "1000KiB"], "multiple");
 }
 
+#[test]
+fn a_bench_with_idle_time_tells_of_operations_and_of_background_steps() {
+    let bench = |idle: &[&str]| json(flexfs(&["bench", "small", "--size", "64MiB", "--json"]).args(idle));
+    let (busy, rested) = (bench(&[]), bench(&["--idle", "20"]));
+    assert_eq!(busy["operations"]["count"], 2000);
+    assert!(busy["steps"].is_null(), "{busy}");
+    assert!(rested["steps"]["count"].as_u64().unwrap() > 0, "{rested}");
+    for report in [&busy["operations"], &rested["operations"], &rested["steps"]] {
+        let us = |key: &str| report[key].as_f64().unwrap();
+        assert!(0.0 < us("median_us") && us("median_us") <= us("p99_us"), "{report}");
+        assert!(us("p99_us") <= us("p999_us") && us("p999_us") <= us("longest_us"), "{report}");
+    }
+    let output = flexfs(&["bench", "mount", "--idle", "20"]).assert().code(1).get_output().clone();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(common::is_one_line(&output.stderr) && said.contains("no idle time"), "{said}");
+}
+
 /// Runs a bench that must be refused in one line, which says why once.
 fn refused(arguments: &[&str], why: &str) {
     let output = flexfs(&["bench", "small"]).args(arguments).assert().code(1).get_output().clone();

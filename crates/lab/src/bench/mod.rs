@@ -8,6 +8,7 @@ mod capacity;
 mod mount;
 mod names;
 mod volume;
+mod waits;
 mod workloads;
 
 use emulator::{EmulatorError, Profile, ProfileError};
@@ -16,6 +17,7 @@ use nand::NandError;
 use serde::Serialize;
 
 pub use names::{Directory, Growth, Scale, scale_on};
+pub use waits::Distribution;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +72,11 @@ impl Workload {
         Self::ALL.into_iter().find(|workload| workload.name() == name)
     }
 
+    /// Whether it consists of operations that idle time can come between.
+    pub fn has_idle(self) -> bool {
+        matches!(self, Workload::Seq | Workload::Small | Workload::Over | Workload::Gc)
+    }
+
     /// The size of chip it is meant for.
     pub fn default_bytes(self) -> u64 {
         match self {
@@ -79,6 +86,9 @@ impl Workload {
         }
     }
 }
+
+/// Operations between two idle times, where a configuration asks for these.
+pub const OPERATIONS_PER_IDLE: u64 = 16;
 
 /// On what to measure it.
 #[derive(Clone, Debug)]
@@ -90,6 +100,9 @@ pub struct Config {
     pub policy: Policy,
     pub compression: Compression,
     pub cache_bytes: usize,
+    /// Idle time after every [`OPERATIONS_PER_IDLE`] operations, with background work in it as a mount does it; `seq`,
+    /// `small`, `over` and `gc` alone have any.
+    pub idle_ns: Option<u64>,
     /// Decides the data, the pages overwritten and the chip's chance events.
     pub seed: u64,
 }
@@ -102,6 +115,7 @@ impl Default for Config {
             policy: Policy::default(),
             compression: Compression::None,
             cache_bytes: 4 << 20,
+            idle_ns: None,
             seed: 1,
         }
     }
@@ -128,6 +142,12 @@ pub struct Report {
     pub worst_op_us: f64,
     /// Processor time of the counted phase, the emulator's included.
     pub cpu_s: f64,
+    /// `seq`, `small`, `over`, `gc`: how long the chip kept a whole operation waiting, a file or a synced overwrite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Distribution>,
+    /// With idle time: how long background steps took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Distribution>,
     /// `mount`: page reads of a mount after an unmount.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads_clean: Option<u64>,

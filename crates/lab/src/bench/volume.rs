@@ -7,7 +7,8 @@ use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, RO
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{BenchError, Config, Report, Workload};
+use super::waits::{Distribution, Waits};
+use super::{BenchError, Config, OPERATIONS_PER_IDLE, Report, Workload};
 use crate::content::mix;
 use crate::crash::{BASE_NS, Emulated};
 
@@ -39,6 +40,13 @@ pub struct Volume<N: Emulated> {
     pub fs: Fs<N>,
     worst_op_ns: u64,
     cpu: ProcessTime,
+    idle_ns: Option<u64>,
+    /// When the next call comes, if a background step went on past that time.
+    arrival_ns: Option<u64>,
+    /// What the operation under way has waited so far.
+    operation_ns: u64,
+    operations: Waits,
+    steps: Waits,
 }
 
 /// The chip a configuration asks for.
@@ -69,7 +77,16 @@ impl<N: Emulated> Volume<N> {
             ..MountOptions::default()
         };
         let fs = Fs::mount(chip, options).map_err(|(_, source)| BenchError::Fs { doing: "mounting", source })?;
-        Ok(Self { fs, worst_op_ns: 0, cpu: ProcessTime::now() })
+        Ok(Self {
+            fs,
+            worst_op_ns: 0,
+            cpu: ProcessTime::now(),
+            idle_ns: config.idle_ns,
+            arrival_ns: None,
+            operation_ns: 0,
+            operations: Waits::default(),
+            steps: Waits::default(),
+        })
     }
 
     /// Makes one call and notes how long it waited for the chip.
@@ -78,11 +95,45 @@ impl<N: Emulated> Volume<N> {
         doing: &'static str,
         call: impl FnOnce(&mut Fs<N>, i64) -> Result<T, Error>,
     ) -> Result<T, BenchError> {
-        let before = self.fs.chip().emulated().now_ns();
+        let before = self.arrival_ns.take().unwrap_or(self.now_ns());
         self.fs.request(before as i64);
         let result = call(&mut self.fs, BASE_NS + before as i64);
-        self.worst_op_ns = self.worst_op_ns.max(self.fs.chip().emulated().now_ns() - before);
+        let waited_ns = self.now_ns() - before;
+        self.worst_op_ns = self.worst_op_ns.max(waited_ns);
+        self.operation_ns += waited_ns;
         result.map_err(|source| BenchError::Fs { doing, source })
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.fs.chip().emulated().now_ns()
+    }
+
+    /// Ends an operation of the workload; idle time may follow.
+    pub fn end_operation(&mut self) -> Result<(), BenchError> {
+        self.operations.add(std::mem::take(&mut self.operation_ns));
+        match self.idle_ns {
+            Some(idle_ns) if self.operations.count().is_multiple_of(OPERATIONS_PER_IDLE) => self.rest(idle_ns),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets so much time pass, with background steps as a mount takes them.
+    fn rest(&mut self, idle_ns: u64) -> Result<(), BenchError> {
+        let end_ns = self.now_ns() + idle_ns;
+        let mut next_ns = Some(self.now_ns());
+        while let Some(at_ns) = next_ns.filter(|&at_ns| at_ns < end_ns) {
+            self.fs.chip_mut().emulated_mut().advance_to_ns(at_ns);
+            let next = self.fs.background(at_ns as i64, BASE_NS + at_ns as i64);
+            let next = next.map_err(|source| BenchError::Fs { doing: "working in the background", source })?;
+            let done_ns = self.now_ns();
+            if done_ns > at_ns {
+                self.steps.add(done_ns - at_ns);
+            }
+            next_ns = next.map(|next_ns| done_ns.max(next_ns as u64));
+        }
+        self.fs.chip_mut().emulated_mut().advance_to_ns(end_ns);
+        self.arrival_ns = Some(end_ns);
+        Ok(())
     }
 
     /// Makes an empty file in the root directory.
@@ -113,21 +164,26 @@ impl<N: Emulated> Volume<N> {
             offset += piece.len() as u64;
         }
         self.sync()?;
-        self.call("closing a file", |fs, _| fs.release(ino))
+        self.call("closing a file", |fs, _| fs.release(ino))?;
+        self.end_operation()
     }
 
     /// Unmounts and gives the chip back, with the figures so far.
     pub fn unmount(self) -> Result<(N, Figures), BenchError> {
-        let Self { fs, worst_op_ns, cpu } = self;
-        let now_ns = BASE_NS + fs.chip().emulated().now_ns() as i64;
-        let (chip, result) = fs.unmount(now_ns);
+        let (now_ns, figures, cpu) = (BASE_NS + self.now_ns() as i64, self.figures(), self.cpu);
+        let (chip, result) = self.fs.unmount(now_ns);
         result.map_err(|source| BenchError::Fs { doing: "unmounting", source })?;
-        Ok((chip, Figures { worst_op_ns, cpu_s: cpu.elapsed().as_secs_f64() }))
+        Ok((chip, Figures { cpu_s: cpu.elapsed().as_secs_f64(), ..figures }))
     }
 
     /// What it knows beyond its chip's counters.
     pub fn figures(&self) -> Figures {
-        Figures { worst_op_ns: self.worst_op_ns, cpu_s: self.cpu.elapsed().as_secs_f64() }
+        Figures {
+            worst_op_ns: self.worst_op_ns,
+            cpu_s: self.cpu.elapsed().as_secs_f64(),
+            operations: self.operations.distribution(),
+            steps: self.idle_ns.map(|_| self.steps.distribution()),
+        }
     }
 
     /// Page reads since the chip's counters were reset.
@@ -164,6 +220,9 @@ impl<N: Emulated> Volume<N> {
 pub struct Figures {
     pub worst_op_ns: u64,
     pub cpu_s: f64,
+    pub operations: Distribution,
+    /// `None`: there was no idle time.
+    pub steps: Option<Distribution>,
 }
 
 /// The report of what a chip has counted.
@@ -183,6 +242,8 @@ pub fn report(workload: Workload, config: &Config, chip: &Chip, figures: Figures
         flash_s: counters.flash_ns as f64 / 1e9,
         worst_op_us: figures.worst_op_ns as f64 / 1e3,
         cpu_s: figures.cpu_s,
+        operations: workload.has_idle().then_some(figures.operations),
+        steps: figures.steps,
         ..Report::default()
     }
 }
@@ -191,7 +252,8 @@ impl Volume<Chip> {
     /// Forgets what was counted so far.
     pub fn start_counting(&mut self) {
         self.fs.chip_mut().reset_counters();
-        self.worst_op_ns = 0;
+        (self.worst_op_ns, self.operation_ns) = (0, 0);
+        (self.operations, self.steps) = (Waits::default(), Waits::default());
         self.cpu = ProcessTime::now();
     }
 }

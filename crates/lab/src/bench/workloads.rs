@@ -90,7 +90,7 @@ pub fn over(config: &Config, progress: Progress) -> Result<Report, BenchError> {
 /// 20,000 synced random overwrites on a chip that is three quarters full.
 pub fn gc(config: &Config, progress: Progress) -> Result<Report, BenchError> {
     let pool = Pool::new(config.seed);
-    let filling = Config { policy: Policy::NATIVE_ONLY, ..config.clone() };
+    let filling = Config { policy: Policy::NATIVE_ONLY, idle_ns: None, ..config.clone() };
     let mut volume = Volume::mount(fresh(Workload::Gc, config)?, &filling)?;
     for number in 0..GC_FILES {
         volume.store(&file_name(number), pool.piece(number, PIECE_BYTES))?;
@@ -120,6 +120,7 @@ fn overwrite(
         let data = pool.piece(OVERWRITE_PIECES + number, PAGE_BYTES);
         volume.write(ino, at as u64, data)?;
         volume.sync()?;
+        volume.end_operation()?;
         expected[at..at + PAGE_BYTES].copy_from_slice(data);
         progress(number + 1, writes);
     }

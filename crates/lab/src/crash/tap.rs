@@ -14,10 +14,15 @@ use crate::content::mix;
 /// A chip with an emulated one inside.
 pub trait Emulated: Nand {
     fn emulated(&self) -> &Chip;
+    fn emulated_mut(&mut self) -> &mut Chip;
 }
 
 impl Emulated for Chip {
     fn emulated(&self) -> &Chip {
+        self
+    }
+
+    fn emulated_mut(&mut self) -> &mut Chip {
         self
     }
 }
@@ -25,6 +30,10 @@ impl Emulated for Chip {
 impl Emulated for Tap {
     fn emulated(&self) -> &Chip {
         &self.chip
+    }
+
+    fn emulated_mut(&mut self) -> &mut Chip {
+        &mut self.chip
     }
 }
 

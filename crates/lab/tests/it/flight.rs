@@ -25,6 +25,10 @@ impl Emulated for Single {
     fn emulated(&self) -> &Chip {
         &self.chip
     }
+
+    fn emulated_mut(&mut self) -> &mut Chip {
+        &mut self.chip
+    }
 }
 
 impl Nand for Single {
