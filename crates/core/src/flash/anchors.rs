@@ -114,15 +114,7 @@ impl<N: Nand> Flash<N> {
                 (self.anchors.newest, self.anchors.end) = (current, unit + 1);
                 self.anchors.last = Some(anchor.clone());
                 self.anchors.own = true;
-                // Well before it is needed, so that there is time to find another should it have gone bad.
-                if self.anchors.other == Other::Old && self.anchors.unit >= half_used(self.slots.shape.slc.units) {
-                    self.prepare_other(true)?;
-                }
-                // A block taken out of the pair must not be used while an anchor still lists it.
-                if anchor.pair == self.anchors.pair {
-                    return Ok(());
-                }
-                continue;
+                return Ok(());
             }
             if !self.anchors.makeshift {
                 self.slots.fail_block(block);
@@ -274,6 +266,21 @@ impl<N: Nand> Flash<N> {
         self.anchors.unit = next;
         self.anchors.makeshift = true;
         Ok(())
+    }
+
+    /// Whether the other block of the pair is to be made ready: well before it is needed, so that there is time to find
+    /// another should it have gone bad.
+    pub fn needs_other_anchor_block(&self) -> bool {
+        let half = half_used(self.slots.shape.slc.units);
+        self.anchors.own && self.anchors.other == Other::Old && self.anchors.unit >= half
+    }
+
+    /// Makes the other block of the pair ready, or another one in its place.
+    pub fn ready_other(&mut self) -> Result<()> {
+        let pair = self.anchors.pair;
+        self.prepare_other(true)?;
+        // A block taken out of the pair must not be used while an anchor still lists it.
+        if pair == self.anchors.pair { Ok(()) } else { self.rewrite_anchor() }
     }
 
     /// Finds a block for the pair that has lost one, now that one may be free.

@@ -1,18 +1,13 @@
-//! Appending to a log head: claim a slot, gather a unit, program it, roll over to the next block.
-
-use alloc::vec;
+//! Appending to a log head: claim a slot, gather a unit, program it.
 
 use nand::{Nand, NandError};
 
 use super::head::{Exposed, Head, HeadId};
+use super::roll::BLANK;
 use super::{Flash, Moved, Purpose};
-use crate::error::{Error, Result};
-use crate::format::anchor::{NAMES_MAX, Named};
+use crate::error::Result;
 use crate::format::place::Slot;
-use crate::format::summary;
 use crate::format::tag::{Kind, TAG_BYTES, Tag};
-
-const BLANK: [u8; TAG_BYTES] = [0xff; TAG_BYTES];
 
 /// What a caller says of a slot it appends; the flash manager adds place and number.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +107,7 @@ impl<N: Nand> Flash<N> {
                 if self.program(id, data, &raw)? {
                     return Ok(slot);
                 }
-                self.abandon_block(id);
+                self.slots.abandon_block(id);
                 continue;
             }
             self.slots.gather(id, data, &raw);
@@ -154,7 +149,7 @@ impl<N: Nand> Flash<N> {
         let data = head.data.clone();
         let first = (head.unit * unit_slots) as usize;
         let tags: alloc::vec::Vec<_> = head.tags.get(first..).unwrap_or(&[]).to_vec();
-        self.abandon_block(id);
+        self.slots.abandon_block(id);
         // Naming a fresh block may program another head's unit, which may fail too.
         let others = self.homeless;
         self.homeless = Some(others.map_or(gathering, |others| others.with(gathering)));
@@ -199,7 +194,7 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Programs one unit and advances the head. `false`: the program failed, the block must be left.
-    fn program(&mut self, id: HeadId, data: &[u8], spare: &[u8]) -> Result<bool> {
+    pub(super) fn program(&mut self, id: HeadId, data: &[u8], spare: &[u8]) -> Result<bool> {
         let head = self.slots.head(id);
         let (Some(block), unit, purpose) = (head.block, head.unit, head.purpose) else { return Ok(false) };
         let outcome = self.slots.nand.program(block, unit, id.mode(), data, spare, purpose.cause);
@@ -248,173 +243,5 @@ impl<N: Nand> Flash<N> {
         for id in HeadId::ALL {
             self.slots.head_mut(id).exposed.iter_mut().for_each(|exposed| exposed.keep = true);
         }
-    }
-
-    /// The place the next slot of a head goes to: block and index.
-    fn claim(&mut self, id: HeadId, purpose: Purpose) -> Result<(u32, u32)> {
-        loop {
-            let head = self.slots.head(id);
-            let Some(block) = head.block else {
-                let next = self.take_block(purpose)?;
-                self.name(id, next)?;
-                self.open(id, next);
-                continue;
-            };
-            let shape = self.slots.shape.mode(id.mode());
-            if head.filled == 0 && head.unit >= shape.content_units {
-                self.roll(id, block, purpose)?;
-            } else if head.filled == 0 && self.slots.must_skip(id, head.unit, self.numbers.promised()) {
-                self.slots.change_head(id, Head::skip);
-            } else {
-                return Ok((block, head.unit * shape.unit_slots + head.filled));
-            }
-        }
-    }
-
-    /// Goes on in a fresh block at once; nothing is gathered for the one before.
-    pub fn open_fresh(&mut self, id: HeadId, purpose: Purpose) -> Result<()> {
-        self.leave_block(id);
-        self.claim(id, purpose).map(|_| ())
-    }
-
-    /// Goes on in a fresh block, which the full one's summary names.
-    fn roll(&mut self, id: HeadId, full: u32, purpose: Purpose) -> Result<()> {
-        let next = self.take_block(purpose)?;
-        let sealed = self.seal(id, full, next, purpose)?;
-        if let Some(mut found) = self.slots.blocks.get_mut(full) {
-            found.open = false;
-            found.entry.sealed = sealed;
-        }
-        if !sealed {
-            self.name(id, next)?;
-        }
-        self.open(id, next);
-        Ok(())
-    }
-
-    /// Writes the summary of a full block. `false`: it could not be, or must not be, written.
-    fn seal(&mut self, id: HeadId, full: u32, next: u32, purpose: Purpose) -> Result<bool> {
-        let shape = self.slots.shape.mode(id.mode()).clone();
-        if self.slots.head(id).incomplete
-            || (shape.content_units..shape.units).any(|unit| self.slots.must_skip(id, unit, self.numbers.promised()))
-        {
-            return Ok(false);
-        }
-        self.slots.head_mut(id).tags.resize(shape.content_slots() as usize, BLANK);
-        let bytes = summary::encode(full, next, &self.slots.head(id).tags, self.slots.shape.slot_bytes);
-        let mut slot = vec![0; self.slots.shape.slot_bytes];
-        let erases = self.slots.blocks.get(full).entry.erases;
-        for part in 0..shape.summary_slots {
-            slot.fill(0);
-            let from = part as usize * slot.len();
-            if let Some(rest) = bytes.get(from..) {
-                slot.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-            }
-            let tag = Tag {
-                kind: Kind::Summary,
-                end: false,
-                copy: false,
-                unlogged: false,
-                seq: self.numbers.next(),
-                ino: 0,
-                chunk: u64::from(part),
-                len: slot.len() as u32,
-                erases: Some(erases),
-                stamp: 0,
-                source: 0,
-            };
-            let raw = tag.encode(self.slots.seed, &slot);
-            self.slots.count_written(purpose.cause, slot.len());
-            self.slots.head_mut(id).purpose = purpose;
-            if shape.unit_slots == 1 {
-                if !self.program(id, &slot, &raw)? {
-                    self.slots.fail_block(full);
-                    return Ok(false);
-                }
-                continue;
-            }
-            self.slots.gather(id, &slot, &raw);
-            if self.slots.head(id).filled == shape.unit_slots {
-                let head = self.slots.head_mut(id);
-                let (data, spare) = (core::mem::take(&mut head.data), core::mem::take(&mut head.spare));
-                if !self.program(id, &data, &spare)? {
-                    self.slots.fail_block(full);
-                    self.slots.head_mut(id).filled = 0;
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Makes `block` the one a head writes to.
-    fn open(&mut self, id: HeadId, block: u32) {
-        let (era, mono_ns) = (self.numbers.era(), self.slots.mono_ns);
-        if let Some(mut found) = self.slots.blocks.get_mut(block) {
-            found.open = true;
-            found.opened_ns = Some(mono_ns);
-            found.era = era;
-            id.mark(&mut found.entry);
-        }
-        self.slots.head_mut(id).start(block);
-        if id != HeadId::Meta {
-            self.numbers.open_block();
-        }
-    }
-
-    /// Goes on at `unit` in a block an earlier mount left open.
-    pub fn reopen(&mut self, id: HeadId, block: u32, unit: u32) {
-        let shape = self.slots.shape.mode(id.mode());
-        let exposed = (0..unit.min(shape.units)).filter(|&earlier| shape.threat(earlier) >= unit);
-        let exposed = exposed
-            .map(|unit| Exposed { unit, content_seq: u64::MAX, copy_no: u64::MAX, group_seq: u64::MAX, keep: true })
-            .collect();
-        let head = self.slots.head_mut(id);
-        head.start(block);
-        head.unit = unit;
-        head.exposed = exposed;
-        head.incomplete = unit > 0;
-        if let Some(mut found) = self.slots.blocks.get_mut(block) {
-            found.open = true;
-        }
-    }
-
-    /// Leaves a block whose program failed.
-    fn abandon_block(&mut self, id: HeadId) {
-        if let Some(block) = self.slots.head(id).block {
-            self.slots.fail_block(block);
-        }
-        self.leave_block(id);
-    }
-
-    /// Leaves a block to go on in another; what was gathered is forgotten.
-    pub fn leave_block(&mut self, id: HeadId) {
-        if let Some(mut found) = self.slots.head(id).block.and_then(|block| self.slots.blocks.get_mut(block)) {
-            found.open = false;
-        }
-        let head = self.slots.head_mut(id);
-        head.block = None;
-        head.filled = 0;
-        head.exposed.clear();
-    }
-
-    /// Names a block in an anchor, so that replay finds it.
-    fn name(&mut self, id: HeadId, block: u32) -> Result<()> {
-        if !self.phase.is_logged() || id == HeadId::Meta {
-            return Ok(());
-        }
-        let outcome = if self.anchors.names.len() < NAMES_MAX {
-            self.anchors.names.push((Named { head: id as u8, block }, self.numbers.era()));
-            self.rewrite_anchor()
-        } else {
-            Err(Error::NoSpace)
-        };
-        if outcome.is_err() {
-            self.anchors.names.retain(|(named, _)| named.block != block);
-            if let Some(mut found) = self.slots.blocks.get_mut(block) {
-                found.open = false;
-            }
-        }
-        outcome
     }
 }

@@ -98,6 +98,10 @@ impl Exposed {
 /// A head.
 pub struct Head {
     pub(super) block: Option<u32>,
+    /// The block it goes on in: taken, erased, and not open yet.
+    pub(super) next: Option<u32>,
+    /// Slots of the block's summary that are written.
+    pub(super) sealed_slots: u32,
     /// The unit to program next.
     pub(super) unit: u32,
     /// Slots gathered for that unit.
@@ -122,6 +126,8 @@ impl Head {
     pub fn new() -> Self {
         Self {
             block: None,
+            next: None,
+            sealed_slots: 0,
             unit: 0,
             filled: 0,
             data: Vec::new(),
@@ -147,7 +153,7 @@ impl Head {
 
     /// Starts a fresh block.
     pub fn start(&mut self, block: u32) {
-        self.block = Some(block);
+        (self.block, self.next, self.sealed_slots) = (Some(block), None, 0);
         self.unit = 0;
         self.filled = 0;
         self.gathering = Exposed::none(0);

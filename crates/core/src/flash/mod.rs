@@ -12,6 +12,7 @@ pub mod head;
 pub mod newest;
 pub mod numbers;
 pub mod read;
+pub mod roll;
 pub mod shape;
 pub mod slots;
 
@@ -30,6 +31,9 @@ use crate::error::{Error, Result};
 use crate::format::place::Slot;
 use crate::format::table::BlockEntry;
 use crate::format::tag::Tag;
+
+/// Pages that a step of internal work reads at most. One that programs a page reads one.
+pub const STEP_READS: u64 = 4;
 
 /// A slot that moved because its block failed while its unit was being programmed.
 #[derive(Clone, Copy, Debug)]
@@ -224,6 +228,11 @@ impl<N: Nand> Flash<N> {
     pub fn begin_era(&mut self) {
         self.numbers.begin_era();
         self.hold_head_blocks();
+        // What is sealed before this point is not read after it: such a summary would lack its beginning.
+        for id in HeadId::ALL {
+            let head = self.slots.head_mut(id);
+            head.incomplete |= head.sealed_slots > 0;
+        }
     }
 
     /// Keeps the blocks the heads stand in until the next checkpoint but one.
@@ -254,19 +263,6 @@ impl<N: Nand> Flash<N> {
             safe_copy: horizon.safe_copy.min(copy),
             ..horizon
         });
-    }
-
-    /// Takes a free block, erased. It counts as open, so that nothing else takes it before its head has opened it.
-    fn take_block(&mut self, purpose: Purpose) -> Result<u32> {
-        loop {
-            let block = self.slots.blocks.pick(self.horizon(), purpose.take).ok_or(Error::NoSpace)?;
-            if self.slots.blocks.get(block).entry.erased || self.slots.erase(block, purpose.cause)? {
-                if let Some(mut found) = self.slots.blocks.get_mut(block) {
-                    found.open = true;
-                }
-                return Ok(block);
-            }
-        }
     }
 
     /// Retires failing blocks that nothing needs any more.

@@ -23,6 +23,9 @@ impl Manager {
             Some(_) if view.has_buffered() => return idle,
             _ => {}
         }
+        if view.needs_anchor_block() {
+            return Job::ReadyAnchors;
+        }
         if view.checkpoint() == Progress::UnderWay {
             return Job::Checkpoint;
         }
@@ -233,6 +236,10 @@ mod tests {
         }
 
         fn has_weak_blocks(&self) -> bool {
+            false
+        }
+
+        fn needs_anchor_block(&self) -> bool {
             false
         }
 

@@ -18,6 +18,8 @@ pub enum Job {
     Refresh(Refresh),
     /// Copy what is live in a block that is hardly erased to worn ones.
     Level { victim: u32 },
+    /// Make the block ready that anchors go on in next.
+    ReadyAnchors,
     /// Retire the blocks that failed and that nothing needs any more.
     Retire,
     /// Nothing before this time, or before a call.
@@ -62,6 +64,8 @@ pub trait View {
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone;
     /// Whether any block is failing or fading.
     fn has_weak_blocks(&self) -> bool;
+    /// Whether the block that anchors go on in next is to be made ready.
+    fn needs_anchor_block(&self) -> bool;
     /// Whether a block that failed can be retired.
     fn has_retirable(&self) -> bool;
     /// Whether blocks wait for a checkpoint to be free.

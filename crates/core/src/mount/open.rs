@@ -163,7 +163,7 @@ fn reopen_heads<N: Nand>(flash: &mut Flash<N>, anchor: &Anchor) {
 fn reopen_head<N: Nand>(flash: &mut Flash<N>, id: HeadId, block: u32, unit: u32) {
     let entry = flash.blocks().get(block).entry;
     if id.owns(&entry) && !entry.failing {
-        flash.reopen(id, block, unit);
+        flash.slots_mut().reopen(id, block, unit);
     }
 }
 

@@ -20,13 +20,22 @@ impl<N: Nand> Store<N> {
     pub(super) fn keep_anchor_blocks(&mut self) -> Result<()> {
         let outcome = match self.records.flash.anchors().other() {
             Other::Missing => self.complete_anchor_pair(),
-            Other::Old | Other::Ready if self.lacks_spare_anchor_block() => self.keep_spare_anchor_block(),
-            Other::Old | Other::Ready => Ok(()),
+            Other::Old | Other::Ready => self.ready_anchor_pair().and_then(|()| self.keep_spare_anchor_block()),
         };
         match outcome {
             Err(Error::NoSpace) => Ok(()),
             outcome => outcome,
         }
+    }
+
+    /// Makes the block ready that anchors go on in next, if it is time.
+    pub(super) fn ready_anchor_pair(&mut self) -> Result<()> {
+        if !self.records.flash.needs_other_anchor_block() {
+            return Ok(());
+        }
+        let outcome = self.records.flash.ready_other();
+        self.records.follow_moved()?;
+        outcome
     }
 
     fn complete_anchor_pair(&mut self) -> Result<()> {
@@ -54,7 +63,11 @@ impl<N: Nand> Store<N> {
             && flash.free_blocks() >= budget::of(&self.records, Call::REMOVAL).for_collection()
     }
 
+    /// Empties a block for the next one of the pair that fails, if there is none.
     fn keep_spare_anchor_block(&mut self) -> Result<()> {
+        if !self.lacks_spare_anchor_block() {
+            return Ok(());
+        }
         let found = self.empty_anchor_block()?;
         // A recovery that cannot rely on the last pages is to find it empty, too.
         if found && !self.records.flash.free().has_spare_for_anchors() { self.checkpoint_now() } else { Ok(()) }

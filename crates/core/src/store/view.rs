@@ -106,6 +106,10 @@ impl<N: Nand> View for Look<'_, N> {
         blocks.fading_count() > 0 || blocks.failing_count() > 0
     }
 
+    fn needs_anchor_block(&self) -> bool {
+        self.records.flash.needs_other_anchor_block()
+    }
+
     fn has_retirable(&self) -> bool {
         !self.records.flash.free().retirable().is_empty()
     }

@@ -53,6 +53,7 @@ impl<N: Nand> Store<N> {
                 Ok(())
             }
             Job::Refresh(refresh) => self.refresh(refresh),
+            Job::ReadyAnchors => self.ready_anchor_pair(),
             Job::Retire => self.records.flash.retire_emptied(),
             Job::Idle { .. } => Ok(()),
         }
@@ -96,7 +97,7 @@ impl<N: Nand> Store<N> {
             if fades {
                 flash.flush_units()?;
                 self.records.follow_moved()?;
-                self.records.flash.leave_block(id);
+                self.records.flash.slots_mut().leave_block(id);
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ mod collector;
 mod format;
 mod place;
 mod recovery;
+mod roll;
 
 use emulator::{Chip, Profile};
 

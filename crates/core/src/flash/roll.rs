@@ -1,0 +1,228 @@
+//! A head goes on: in its block, or in the next one, which is taken, erased and named first.
+//!
+//! Each of these is one flash operation, so that they can be done ahead of whoever appends. Invariant: a log head opens
+//! only a block that the last anchor, a durable summary or the next checkpoint names.
+
+use alloc::vec;
+
+use nand::Nand;
+
+use super::head::{Exposed, Head, HeadId};
+use super::slots::Slots;
+use super::{Flash, Purpose};
+use crate::error::{Error, Result};
+use crate::format::anchor::{NAMES_MAX, Named};
+use crate::format::summary;
+use crate::format::tag::{Kind, TAG_BYTES, Tag};
+
+/// The tag of a slot that was left out.
+pub(super) const BLANK: [u8; TAG_BYTES] = [0xff; TAG_BYTES];
+
+impl<N: Nand> Flash<N> {
+    /// The place the next slot of a head goes to: block and index.
+    pub(super) fn claim(&mut self, id: HeadId, purpose: Purpose) -> Result<(u32, u32)> {
+        while !self.prepare(id, purpose)? {}
+        let head = self.slots.head(id);
+        let shape = self.slots.shape.mode(id.mode());
+        Ok((head.block.ok_or(Error::NoSpace)?, head.unit * shape.unit_slots + head.filled))
+    }
+
+    /// Brings a head nearer to having a place for its next slot, by at most one operation of the chip and what must be
+    /// programmed before it. Whether it has one.
+    pub fn prepare(&mut self, id: HeadId, purpose: Purpose) -> Result<bool> {
+        let content_units = self.slots.shape.mode(id.mode()).content_units;
+        loop {
+            let head = self.slots.head(id);
+            match head.block {
+                Some(_) if head.filled > 0 => return Ok(true),
+                Some(full) if head.unit >= content_units => return self.go_on(id, Some(full), purpose),
+                Some(_) if self.slots.must_skip(id, head.unit, self.numbers.promised()) => {
+                    self.slots.change_head(id, Head::skip);
+                }
+                Some(_) => return Ok(true),
+                None => return self.go_on(id, None, purpose),
+            }
+        }
+    }
+
+    /// One step towards the next block of a head, whose last one is full or was left. Whether the head stands there.
+    fn go_on(&mut self, id: HeadId, full: Option<u32>, purpose: Purpose) -> Result<bool> {
+        let next = match self.slots.head(id).next {
+            Some(next) => next,
+            None => match self.take_next(id, purpose)? {
+                Some(next) => next,
+                None => return Ok(false),
+            },
+        };
+        let sealed = match full {
+            Some(full) if self.slots.can_seal(id, self.numbers.promised()) => {
+                if !self.seal_part(id, full, next, purpose)? {
+                    return Ok(false);
+                }
+                true
+            }
+            _ => false,
+        };
+        if !sealed && let Err(error) = self.name(id, next) {
+            self.slots.head_mut(id).next = None;
+            return Err(error);
+        }
+        if let Some(mut found) = full.and_then(|full| self.slots.blocks.get_mut(full)) {
+            found.open = false;
+            found.entry.sealed = sealed;
+        }
+        self.open(id, next);
+        Ok(false)
+    }
+
+    /// Takes a free block for a head to go on in, once it is erased. It counts as open, so that nothing else takes it.
+    fn take_next(&mut self, id: HeadId, purpose: Purpose) -> Result<Option<u32>> {
+        let next = self.slots.blocks.pick(self.horizon(), purpose.take).ok_or(Error::NoSpace)?;
+        if !self.slots.blocks.get(next).entry.erased {
+            // One that is erased is picked again, unless that failed.
+            self.slots.erase(next, purpose.cause)?;
+            return Ok(None);
+        }
+        if let Some(mut found) = self.slots.blocks.get_mut(next) {
+            found.open = true;
+        }
+        self.slots.head_mut(id).next = Some(next);
+        Ok(Some(next))
+    }
+
+    /// Programs the next part of a full block's summary. Whether that was the last; where it fails, there is none.
+    fn seal_part(&mut self, id: HeadId, full: u32, next: u32, purpose: Purpose) -> Result<bool> {
+        let shape = self.slots.shape.mode(id.mode());
+        let (unit_slots, summary_slots, content_slots) = (shape.unit_slots, shape.summary_slots, shape.content_slots());
+        let (slot_bytes, erases) = (self.slots.shape.slot_bytes, self.slots.blocks.get(full).entry.erases);
+        let head = self.slots.head_mut(id);
+        head.tags.resize(content_slots as usize, BLANK);
+        head.purpose = purpose;
+        let bytes = summary::encode(full, next, &head.tags, slot_bytes);
+        let mut slot = vec![0; slot_bytes];
+        loop {
+            let part = self.slots.head(id).sealed_slots;
+            slot.fill(0);
+            let rest = bytes.get(part as usize * slot_bytes..).unwrap_or(&[]);
+            slot.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            let tag = Tag {
+                kind: Kind::Summary,
+                end: false,
+                copy: false,
+                unlogged: false,
+                seq: self.numbers.next(),
+                ino: 0,
+                chunk: u64::from(part),
+                len: slot_bytes as u32,
+                erases: Some(erases),
+                stamp: 0,
+                source: 0,
+            };
+            let raw = tag.encode(self.slots.seed, &slot);
+            self.slots.count_written(purpose.cause, slot_bytes);
+            self.slots.head_mut(id).sealed_slots = part + 1;
+            let programmed = if unit_slots == 1 {
+                self.program(id, &slot, &raw)?
+            } else {
+                self.slots.gather(id, &slot, &raw);
+                if self.slots.head(id).filled < unit_slots {
+                    continue;
+                }
+                let head = self.slots.head_mut(id);
+                let (data, spare) = (core::mem::take(&mut head.data), core::mem::take(&mut head.spare));
+                self.program(id, &data, &spare)?
+            };
+            if !programmed {
+                self.slots.fail_block(full);
+                let head = self.slots.head_mut(id);
+                (head.filled, head.incomplete) = (0, true);
+            }
+            return Ok(programmed && part + 1 >= summary_slots);
+        }
+    }
+
+    /// Goes on in a fresh block at once; nothing is gathered for the one before.
+    pub fn open_fresh(&mut self, id: HeadId, purpose: Purpose) -> Result<()> {
+        self.slots.leave_block(id);
+        self.claim(id, purpose).map(|_| ())
+    }
+
+    /// Makes `block` the one a head writes to.
+    fn open(&mut self, id: HeadId, block: u32) {
+        let (era, mono_ns) = (self.numbers.era(), self.slots.mono_ns);
+        if let Some(mut found) = self.slots.blocks.get_mut(block) {
+            found.open = true;
+            found.opened_ns = Some(mono_ns);
+            found.era = era;
+            id.mark(&mut found.entry);
+        }
+        self.slots.head_mut(id).start(block);
+        if id != HeadId::Meta {
+            self.numbers.open_block();
+        }
+    }
+
+    /// Names a block in an anchor, so that replay finds it.
+    fn name(&mut self, id: HeadId, block: u32) -> Result<()> {
+        if !self.phase.is_logged() || id == HeadId::Meta {
+            return Ok(());
+        }
+        let outcome = if self.anchors.names.len() < NAMES_MAX {
+            self.anchors.names.push((Named { head: id as u8, block }, self.numbers.era()));
+            self.rewrite_anchor()
+        } else {
+            Err(Error::NoSpace)
+        };
+        if outcome.is_err() {
+            self.anchors.names.retain(|(named, _)| named.block != block);
+            if let Some(mut found) = self.slots.blocks.get_mut(block) {
+                found.open = false;
+            }
+        }
+        outcome
+    }
+}
+
+impl<N: Nand> Slots<N> {
+    /// Goes on at `unit` in a block an earlier mount left open.
+    pub fn reopen(&mut self, id: HeadId, block: u32, unit: u32) {
+        let shape = self.shape.mode(id.mode());
+        let exposed = (0..unit.min(shape.units)).filter(|&earlier| shape.threat(earlier) >= unit);
+        let exposed = exposed
+            .map(|unit| Exposed { unit, content_seq: u64::MAX, copy_no: u64::MAX, group_seq: u64::MAX, keep: true })
+            .collect();
+        let head = self.head_mut(id);
+        head.start(block);
+        head.unit = unit;
+        head.exposed = exposed;
+        head.incomplete = unit > 0;
+        if let Some(mut found) = self.blocks.get_mut(block) {
+            found.open = true;
+        }
+    }
+
+    /// Leaves a block whose program failed.
+    pub(super) fn abandon_block(&mut self, id: HeadId) {
+        if let Some(block) = self.head(id).block {
+            self.fail_block(block);
+        }
+        self.leave_block(id);
+    }
+
+    /// Leaves a block to go on in another; what was gathered is forgotten.
+    pub fn leave_block(&mut self, id: HeadId) {
+        if let Some(mut found) = self.head(id).block.and_then(|block| self.blocks.get_mut(block)) {
+            found.open = false;
+        }
+        let head = self.head_mut(id);
+        head.block = None;
+        (head.filled, head.sealed_slots) = (0, 0);
+        head.exposed.clear();
+    }
+
+    /// Whether what is left of a head's full block can take, or go on taking, its summary.
+    fn can_seal(&self, id: HeadId, promised_seq: u64) -> bool {
+        let (head, shape) = (self.head(id), self.shape.mode(id.mode()));
+        !head.incomplete && !(head.unit..shape.units).any(|unit| self.must_skip(id, unit, promised_seq))
+    }
+}
