@@ -4,6 +4,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand, NandError};
 
@@ -78,6 +79,7 @@ impl<N: Nand> Slots<N> {
         let spot = self.shape.spot(slot, self.nand.layout(mode)).ok_or(corrupt.clone())?;
         let mut spare = [0; TAG_BYTES * 32];
         let spare = spare.get_mut(..spot.tag_at + TAG_BYTES).ok_or(corrupt.clone())?;
+        self.reads += 1;
         match self.nand.read(spot.block, spot.page, spot.column, data, spare, cause) {
             Ok(info) => self.note_errors(spot.block, info),
             Err(NandError::Uncorrectable { .. } | NandError::OutOfRange { .. }) => return Err(corrupt),
@@ -146,17 +148,31 @@ impl<N: Nand> Slots<N> {
 
     /// The summary of a block programmed in `mode`, if it has one that was written at or after `since`.
     pub fn read_summary(&mut self, block: u32, mode: CellMode, since: u64, cause: Cause) -> Result<Option<Summary>> {
-        let shape = self.shape.mode(mode);
-        let (first, slots) = (shape.content_slots(), shape.summary_slots);
-        let mut bytes = vec![0; self.shape.slot_bytes * slots as usize];
-        for (part, data) in bytes.chunks_exact_mut(self.shape.slot_bytes).enumerate() {
-            let slot = self.shape.slot(block, first + part as u32);
-            match self.read_tagged_as(slot, mode, data, cause) {
-                Ok(Some(tag)) if tag.kind == Kind::Summary && tag.seq >= since && tag.chunk == part as u64 => {}
-                Ok(_) | Err(Error::Corrupt { .. }) => return Ok(None),
-                Err(error) => return Err(error),
-            }
+        let mut bytes = Vec::new();
+        for part in 0..self.shape.mode(mode).summary_slots {
+            let Some(found) = self.read_summary_part(block, mode, part, since, cause)? else { return Ok(None) };
+            bytes.extend_from_slice(&found);
         }
         Ok(summary::decode(block, &bytes))
+    }
+
+    /// The bytes of one slot of it.
+    pub fn read_summary_part(
+        &mut self,
+        block: u32,
+        mode: CellMode,
+        part: u32,
+        since: u64,
+        cause: Cause,
+    ) -> Result<Option<Vec<u8>>> {
+        let slot = self.shape.slot(block, self.shape.mode(mode).content_slots() + part);
+        let mut data = vec![0; self.shape.slot_bytes];
+        match self.read_tagged_as(slot, mode, &mut data, cause) {
+            Ok(Some(tag)) if tag.kind == Kind::Summary && tag.seq >= since && tag.chunk == u64::from(part) => {
+                Ok(Some(data))
+            }
+            Ok(_) | Err(Error::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -67,6 +67,8 @@ pub struct Slots<N: Nand> {
     /// Bytes programmed in the volume's life, by cause.
     pub(super) written_bytes: [u64; Cause::ALL.len()],
     pub(super) corrupt_reads: u64,
+    /// Reads of the chip since mount.
+    pub(super) reads: u64,
     /// When the last request or step of background work came, by a clock that never jumps.
     pub(super) mono_ns: i64,
     failures: Vec<Failure>,
@@ -84,6 +86,7 @@ impl<N: Nand> Slots<N> {
             stash: Vec::new(),
             written_bytes: [0; Cause::ALL.len()],
             corrupt_reads: 0,
+            reads: 0,
             mono_ns: 0,
             failures: Vec::new(),
         }
@@ -157,6 +160,11 @@ impl<N: Nand> Slots<N> {
     /// Reads whose checksum failed or that the chip could not correct, since mount.
     pub fn corrupt_reads(&self) -> u64 {
         self.corrupt_reads
+    }
+
+    /// Reads of the chip since mount.
+    pub fn reads(&self) -> u64 {
+        self.reads
     }
 
     /// Counts a read whose checksum failed.

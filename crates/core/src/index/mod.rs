@@ -29,6 +29,8 @@ pub struct Index {
     /// Those that the checkpoint under way writes out.
     frozen: Option<Delta>,
     tree: Tree,
+    /// Checkpoints whose tree this was since mount.
+    generation: u64,
     /// Chunks that space is reserved for.
     reserved_chunks: u64,
 }
@@ -58,6 +60,11 @@ impl Index {
     /// The tree on flash.
     pub fn tree(&self) -> Tree {
         self.tree
+    }
+
+    /// Changes with each tree: what was found in one of a generation stands there until something in memory says otherwise.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Chunks that space is reserved for.
@@ -97,6 +104,7 @@ impl Index {
     pub fn thaw(&mut self, tree: Tree) {
         self.tree = tree;
         self.frozen = None;
+        self.generation += 1;
     }
 
     /// Where a key's content stands.
@@ -107,6 +115,19 @@ impl Index {
     /// Whether a key's content stands in `place`: only then what stands there may be copied, and the copy count.
     pub fn points_to<N: Nand>(&self, slots: &mut Slots<N>, key: Key, place: Place) -> Result<bool> {
         Ok(self.get(slots, key)? == Some(place))
+    }
+
+    /// Whether a key's content still stands in `place`, where it stood in this generation: nothing is read for it.
+    pub fn still_points_to(&self, key: Key, place: Place) -> bool {
+        let layers = [Some(&self.delta), self.frozen.as_ref()];
+        let change = layers.into_iter().flatten().find_map(|layer| layer.seek(key, key + 1));
+        match change {
+            Some((start, _, Change::Put(found))) => {
+                clip(Entry { key: start, place: found }, key, key + 1).place == place
+            }
+            Some((_, _, Change::Cut(_))) => false,
+            None => true,
+        }
     }
 
     /// The first entry that reaches into `from..to`, cut to that range.
@@ -203,14 +224,19 @@ impl Index {
 
     /// Makes a key point to a copy, if it still points to the original. Whether it did.
     pub fn relocate<N: Nand>(&mut self, slots: &mut Slots<N>, moved: Relocation, release: Release) -> Result<bool> {
+        Ok(self.points_to(slots, moved.key, moved.from)? && self.relocate_known(slots, moved, release))
+    }
+
+    /// The same where it pointed to the original in this generation of the index.
+    pub fn relocate_known<N: Nand>(&mut self, slots: &mut Slots<N>, moved: Relocation, release: Release) -> bool {
         let Relocation { key, from, to } = moved;
-        if !self.points_to(slots, key, from)? {
-            return Ok(false);
+        let still = self.still_points_to(key, from);
+        if still {
+            slots.release(from, release);
+            slots.retain(to);
+            self.delta.set_joined(key, Change::Put(to));
         }
-        slots.release(from, release);
-        slots.retain(to);
-        self.delta.set_joined(key, Change::Put(to));
-        Ok(true)
+        still
     }
 
     /// Gives a pending node its place on flash, if the index still points to it. Whether it did.

@@ -2,22 +2,23 @@
 //!
 //! Invariant: a copy changes no content. It names its source, so that replay applies it only where the index still
 //! points there, and the source is kept until the copy stands on a completed word line. Nothing counts on a block's being
-//! emptied to the end.
+//! emptied to the end. A step reads a few pages to see what is live, or makes one copy.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use nand::{Cause, Nand};
+use nand::{Cause, CellMode, Nand};
 
 use super::place;
 use super::records::Records;
 use crate::error::{Error, Result};
-use crate::flash::Purpose;
 use crate::flash::append::Draft;
 use crate::flash::blocks::Take;
+use crate::flash::{Purpose, STEP_READS};
 use crate::format::key::{Key, KeyKind, key};
 use crate::format::node::{self, Order};
 use crate::format::place::{NODE_UNIT, Place, Slot};
+use crate::format::summary;
 use crate::format::tag::{Kind, TAG_BYTES, Tag, is_blank};
 use crate::index::Relocation;
 use crate::policy::Region;
@@ -41,6 +42,28 @@ struct Moving {
     bytes: Vec<u8>,
 }
 
+/// A slot that was read: what of it is live is looked up from `at` on.
+struct Opened {
+    slot: Slot,
+    tag: Tag,
+    data: Vec<u8>,
+    /// Of nodes: the unit of the first that was not looked up yet.
+    at: u8,
+}
+
+/// What came of a step in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stepped {
+    /// Nothing in it is left to copy.
+    Through,
+    /// All of it was copied.
+    Emptied,
+    /// A copy was made; the slot may hold more.
+    Copied,
+    /// Enough was read for one step; the slot is looked at again.
+    Looked,
+}
+
 /// A block being emptied.
 struct Job {
     victim: u32,
@@ -48,13 +71,20 @@ struct Job {
     erases: u32,
     write: Write,
     purpose: Purpose,
-    /// The block's tags, if its summary has been read.
+    /// The block's summary, as far as it has been read.
+    summary: Vec<u8>,
+    /// The block's tags, if its summary could be read.
     tags: Option<Vec<[u8; TAG_BYTES]>>,
     /// Whether the summary has been looked for.
     looked: bool,
     next: u32,
+    opened: Option<Opened>,
+    /// Nodes to be copied together, and the number of the first slot that any of them stands in.
     moving: Vec<Moving>,
     moving_bytes: usize,
+    moving_from: u32,
+    /// The generation of the index in which they were found.
+    generation: u64,
 }
 
 /// Empties one block at a time.
@@ -80,17 +110,17 @@ impl Collector {
             (Why::Renewal, _) => Purpose::of(Cause::WearLevel),
             (Why::Levelling, _) => Purpose { cause: Cause::WearLevel, take: Take::MostWorn },
         };
-        self.job = Some(Job::new((victim, block.entry.erases), write, purpose));
+        self.job = Some(Job::new(records, victim, write, purpose));
     }
 
-    /// Moves at most one slot's worth of the block being emptied.
+    /// Reads a few pages of the block being emptied, makes one copy, or takes one step towards a place for it.
     pub fn step<N: Nand>(&mut self, records: &mut Records<N>) -> Result<()> {
         let Some(mut job) = self.job.take() else { return Ok(()) };
         if records.flash.blocks().get(job.victim).entry.erases != job.erases {
             // Callers emptied it, and it holds something else: what was taken along is out of date.
             return Ok(());
         }
-        let done = job.move_some(records);
+        let done = job.step(records);
         match done {
             Ok(false) => self.job = Some(job),
             Ok(true) => records.flash.slots_mut().give_up(job.victim),
@@ -104,127 +134,246 @@ impl Collector {
 /// Moves what is live in one slot of any block, at once: recovery does so with pages that may be unstable.
 pub(super) fn move_one<N: Nand>(records: &mut Records<N>, slot: Slot) -> Result<()> {
     let victim = records.flash.shape().block_of(slot);
-    let block = records.flash.blocks().get(victim);
-    let write = place::of_copy(records, block.mode(), 0);
-    let mut job = Job::new((victim, block.entry.erases), write, Purpose::of(Cause::Metadata));
-    job.move_slot(records, slot)?;
-    if job.moving.is_empty() { Ok(()) } else { job.write_moving(records) }
+    let write = place::of_copy(records, records.flash.blocks().get(victim).mode(), 0);
+    let mut job = Job::new(records, victim, write, Purpose::of(Cause::Metadata));
+    loop {
+        match job.move_slot(records, slot, records.flash.slots().reads())? {
+            Stepped::Through | Stepped::Emptied => break,
+            Stepped::Copied | Stepped::Looked => {}
+        }
+    }
+    job.write_moving(records)
 }
 
 impl Job {
-    fn new((victim, erases): (u32, u32), write: Write, purpose: Purpose) -> Self {
-        let (tags, moving) = (None, Vec::new());
-        Self { victim, erases, write, purpose, tags, looked: false, next: 0, moving, moving_bytes: 0 }
+    fn new<N: Nand>(records: &Records<N>, victim: u32, write: Write, purpose: Purpose) -> Self {
+        Self {
+            victim,
+            erases: records.flash.blocks().get(victim).entry.erases,
+            write,
+            purpose,
+            summary: Vec::new(),
+            tags: None,
+            looked: false,
+            next: 0,
+            opened: None,
+            moving: Vec::new(),
+            moving_bytes: 0,
+            moving_from: 0,
+            generation: records.index.generation(),
+        }
     }
 
-    /// Whether the block is done.
-    fn move_some<N: Nand>(&mut self, records: &mut Records<N>) -> Result<bool> {
-        let block = records.flash.blocks().get(self.victim);
-        if !self.looked {
-            self.looked = true;
-            if block.entry.sealed {
-                let slots = records.flash.slots_mut();
-                let summary = slots.read_summary(self.victim, block.mode(), 0, self.purpose.cause)?;
-                self.tags = summary.map(|summary| summary.tags);
-            }
+    /// One step. Whether the block is done.
+    fn step<N: Nand>(&mut self, records: &mut Records<N>) -> Result<bool> {
+        if self.generation != records.index.generation() {
+            self.look_again(records);
         }
-        let slots = records.flash.shape().mode(block.mode()).content_slots();
+        let block = records.flash.blocks().get(self.victim);
+        let (mode, sealed) = (block.mode(), block.entry.sealed);
+        if sealed && !self.looked {
+            return self.read_summary(records, mode).map(|()| false);
+        }
+        let is_left = |job: &Self, records: &Records<N>| {
+            records.flash.blocks().get(job.victim).entry.live_bytes > 0 || !job.moving.is_empty()
+        };
+        if is_left(self, records) && !records.flash.prepare(place::head(records, &self.write), self.purpose)? {
+            return Ok(false);
+        }
+        let (slots, reads) = (records.flash.shape().mode(mode).content_slots(), records.flash.slots().reads());
         while self.next < slots && records.flash.blocks().get(self.victim).entry.live_bytes > 0 {
             let slot = records.flash.shape().slot(self.victim, self.next);
-            self.next += 1;
-            if self.move_slot(records, slot)? {
-                return Ok(false);
+            match self.move_slot(records, slot, reads)? {
+                Stepped::Through => self.next += 1,
+                Stepped::Emptied => {
+                    self.next += 1;
+                    return Ok(false);
+                }
+                Stepped::Copied | Stepped::Looked => return Ok(false),
             }
         }
-        if !self.moving.is_empty() {
-            self.write_moving(records)?;
+        if has_read(records, reads) > 1 && !self.moving.is_empty() {
+            return Ok(false);
         }
+        self.write_moving(records)?;
         Ok(true)
     }
 
-    /// Moves what is live in a slot. Whether anything was copied.
-    fn move_slot<N: Nand>(&mut self, records: &mut Records<N>, slot: Slot) -> Result<bool> {
+    /// The index has another tree: what was found in the one before is found again.
+    fn look_again<N: Nand>(&mut self, records: &Records<N>) {
+        self.generation = records.index.generation();
+        self.opened = None;
+        if !self.moving.is_empty() {
+            self.next = self.next.min(self.moving_from);
+        }
+        self.moving.clear();
+        self.moving_bytes = 0;
+    }
+
+    /// Reads the next pages of the block's summary.
+    fn read_summary<N: Nand>(&mut self, records: &mut Records<N>, mode: CellMode) -> Result<()> {
+        let slots = records.flash.slots_mut();
+        let (slot_bytes, parts) = (slots.shape().slot_bytes, slots.shape().mode(mode).summary_slots);
+        for _ in 0..STEP_READS {
+            let part = (self.summary.len() / slot_bytes) as u32;
+            let Some(bytes) = slots.read_summary_part(self.victim, mode, part, 0, self.purpose.cause)? else {
+                self.looked = true;
+                break;
+            };
+            self.summary.extend_from_slice(&bytes);
+            if part + 1 == parts {
+                self.looked = true;
+                self.tags = summary::decode(self.victim, &self.summary).map(|summary| summary.tags);
+                break;
+            }
+        }
+        if self.looked {
+            self.summary = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Moves what is live in a slot, by one step; the chip had been read so many times when the step began.
+    fn move_slot<N: Nand>(&mut self, records: &mut Records<N>, slot: Slot, reads: u64) -> Result<Stepped> {
+        let opened = match self.opened.take().filter(|opened| opened.slot == slot) {
+            Some(opened) => opened,
+            None => match self.open_slot(records, slot, reads)? {
+                Ok(opened) => opened,
+                Err(stepped) => return Ok(stepped),
+            },
+        };
+        match opened.tag.kind {
+            Kind::Data => self.copy_data(records, opened, reads),
+            Kind::Nodes => self.take_nodes(records, opened, reads),
+            _ => Ok(Stepped::Through),
+        }
+    }
+
+    /// Reads a slot, unless nothing in it can be live or enough was read before.
+    fn open_slot<N: Nand>(
+        &mut self,
+        records: &mut Records<N>,
+        slot: Slot,
+        reads: u64,
+    ) -> Result<core::result::Result<Opened, Stepped>> {
         let index = records.flash.shape().index_of(slot) as usize;
         let known = match self.tags.as_ref().map(|tags| tags.get(index)) {
-            Some(None) => return Ok(false),
-            Some(Some(raw)) if is_blank(raw) => return Ok(false),
+            Some(None) => return Ok(Err(Stepped::Through)),
+            Some(Some(raw)) if is_blank(raw) => return Ok(Err(Stepped::Through)),
             Some(Some(raw)) => Tag::decode_unchecked(raw),
             None => None,
         };
         if let Some(tag) = known
             && tag.kind == Kind::Data
-            && !is_current(records, &tag, slot)?
         {
-            return Ok(false);
+            if !may_look_up(records, reads) {
+                return Ok(Err(Stepped::Looked));
+            }
+            if !is_current(records, &tag, slot)? {
+                return Ok(Err(Stepped::Through));
+            }
+        }
+        if has_read(records, reads) >= STEP_READS {
+            return Ok(Err(Stepped::Looked));
         }
         let mut data = vec![0; records.flash.shape().slot_bytes];
         let slots = records.flash.slots_mut();
-        let tag = match slots.read_tagged(slot, &mut data, self.purpose.cause) {
-            Ok(Some(tag)) => tag,
-            Ok(None) => return Ok(false),
+        match slots.read_tagged(slot, &mut data, self.purpose.cause) {
+            Ok(Some(tag)) => Ok(Ok(Opened { slot, tag, data, at: 0 })),
+            Ok(None) => Ok(Err(Stepped::Through)),
             Err(Error::Corrupt { .. }) => {
                 slots.count_corrupt();
-                return Ok(false);
+                Ok(Err(Stepped::Through))
             }
-            Err(error) => return Err(error),
-        };
-        match tag.kind {
-            Kind::Data if is_current(records, &tag, slot)? => self.copy_data(records, &tag, slot, &data).map(|()| true),
-            Kind::Nodes => self.take_nodes(records, &tag, slot, &data),
-            _ => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
-    /// Copies a bare chunk.
-    fn copy_data<N: Nand>(&self, records: &mut Records<N>, tag: &Tag, slot: Slot, data: &[u8]) -> Result<()> {
+    /// Copies a bare chunk, if it is live.
+    fn copy_data<N: Nand>(&mut self, records: &mut Records<N>, opened: Opened, reads: u64) -> Result<Stepped> {
+        if !may_look_up(records, reads) {
+            self.opened = Some(opened);
+            return Ok(Stepped::Looked);
+        }
+        let Opened { slot, tag, .. } = opened;
+        if !is_current(records, &tag, slot)? {
+            return Ok(Stepped::Through);
+        }
+        if has_read(records, reads) > 1 {
+            self.opened = Some(opened);
+            return Ok(Stepped::Looked);
+        }
         let head = place::head(records, &self.write);
-        let to = records.flash.append(head, Draft::copy_of_data(tag, slot), data, self.purpose)?;
+        let to = records.flash.append(head, Draft::copy_of_data(&tag, slot), &opened.data, self.purpose)?;
         let place = |slot| Place::Run { slot, count: 1 };
         let key = key(tag.ino, KeyKind::Data, tag.chunk);
-        records.relocate(Relocation { key, from: place(slot), to: place(to) })
+        records.relocate_known(Relocation { key, from: place(slot), to: place(to) });
+        Ok(Stepped::Emptied)
     }
 
-    /// Takes the live nodes of a slot along. Whether a slot of them was written.
-    fn take_nodes<N: Nand>(&mut self, records: &mut Records<N>, tag: &Tag, slot: Slot, data: &[u8]) -> Result<bool> {
-        let mut wrote = false;
-        for (at, units, found) in node::nodes(data, tag.len as usize) {
-            let Some(key) = found.key() else { continue };
-            let from = Place::Node { slot, at, units };
-            if !records.points_to(key, from)? {
-                continue;
+    /// Takes the live nodes of a slot along, until a slot of them is written.
+    fn take_nodes<N: Nand>(&mut self, records: &mut Records<N>, mut opened: Opened, reads: u64) -> Result<Stepped> {
+        let mut stepped = Stepped::Through;
+        for (at, units, found) in node::nodes(&opened.data, opened.tag.len as usize) {
+            let Some(key) = found.key().filter(|_| at >= opened.at) else { continue };
+            opened.at = at;
+            if !may_look_up(records, reads) {
+                stepped = Stepped::Looked;
+                break;
             }
+            let from = Place::Node { slot: opened.slot, at, units };
             let start = usize::from(at) * NODE_UNIT;
-            let Some(bytes) = data.get(start..start + usize::from(units) * NODE_UNIT) else { continue };
-            let moving = Moving { key, from, bytes: bytes.to_vec() };
-            let fits = self.moving_bytes + bytes.len() <= records.flash.shape().slot_bytes - NODE_UNIT;
-            if !fits && bytes.len() > self.moving_bytes {
-                // With it those that are gathered would take a slot that others may share.
-                write_nodes(records, alloc::vec![moving], &self.write, self.purpose)?;
-                wrote = true;
+            let Some(bytes) = opened.data.get(start..start + usize::from(units) * NODE_UNIT) else { continue };
+            if !records.index.points_to(records.flash.slots_mut(), key, from)? {
                 continue;
             }
-            if !fits {
-                self.write_moving(records)?;
-                wrote = true;
+            let fits = self.moving_bytes + bytes.len() <= records.flash.shape().slot_bytes - NODE_UNIT;
+            if !fits && has_read(records, reads) > 1 {
+                stepped = Stepped::Looked;
+                break;
             }
-            self.moving_bytes += bytes.len();
-            self.moving.push(moving);
+            let moving = Moving { key, from, bytes: bytes.to_vec() };
+            if fits {
+                if self.moving.is_empty() {
+                    self.moving_from = records.flash.shape().index_of(opened.slot);
+                }
+                self.moving_bytes += bytes.len();
+                self.moving.push(moving);
+                continue;
+            }
+            // With a large node those that are gathered would take a slot that others may share.
+            match bytes.len() > self.moving_bytes {
+                true => write_nodes(records, vec![moving], &self.write, self.purpose)?,
+                false => self.write_moving(records)?,
+            }
+            stepped = Stepped::Copied;
+            break;
         }
-        Ok(wrote)
+        if stepped != Stepped::Through {
+            self.opened = Some(opened);
+        }
+        Ok(stepped)
     }
 
     /// Writes the nodes taken along to a slot: those that are still current. With the rest a copy would be newer in the
     /// log than what replaced it; replay sees through that, a salvage could not.
     fn write_moving<N: Nand>(&mut self, records: &mut Records<N>) -> Result<()> {
-        let mut moving = Vec::with_capacity(self.moving.len());
-        for node in core::mem::take(&mut self.moving) {
-            if records.points_to(node.key, node.from)? {
-                moving.push(node);
-            }
-        }
+        let mut moving = core::mem::take(&mut self.moving);
+        moving.retain(|node| records.index.still_points_to(node.key, node.from));
         self.moving_bytes = 0;
         if moving.is_empty() { Ok(()) } else { write_nodes(records, moving, &self.write, self.purpose) }
     }
+}
+
+/// Reads of the chip since it had been read so many times.
+fn has_read<N: Nand>(records: &Records<N>, reads: u64) -> u64 {
+    records.flash.slots().reads() - reads
+}
+
+/// Whether a step that began after so many reads may look something up in the index, none of which may be in memory.
+fn may_look_up<N: Nand>(records: &Records<N>, reads: u64) -> bool {
+    let spent = has_read(records, reads);
+    spent == 0 || spent + u64::from(records.index.tree().levels()) <= STEP_READS
 }
 
 /// Copies nodes that fit one slot.
@@ -246,7 +395,7 @@ fn write_nodes<N: Nand>(records: &mut Records<N>, moving: Vec<Moving>, write: &W
     for moving in moving {
         let (at, units) = ((start / NODE_UNIT) as u8, (moving.bytes.len() / NODE_UNIT) as u8);
         let to = Place::Node { slot, at, units };
-        records.relocate(Relocation { key: moving.key, from: moving.from, to })?;
+        records.relocate_known(Relocation { key: moving.key, from: moving.from, to });
         start += moving.bytes.len();
     }
     Ok(())
@@ -254,5 +403,6 @@ fn write_nodes<N: Nand>(records: &mut Records<N>, moving: Vec<Moving>, write: &W
 
 /// Whether the index points to the data of this tag in `slot`.
 fn is_current<N: Nand>(records: &mut Records<N>, tag: &Tag, slot: Slot) -> Result<bool> {
-    records.points_to(key(tag.ino, KeyKind::Data, tag.chunk), Place::Run { slot, count: 1 })
+    let key = key(tag.ino, KeyKind::Data, tag.chunk);
+    records.index.points_to(records.flash.slots_mut(), key, Place::Run { slot, count: 1 })
 }

@@ -173,9 +173,10 @@ impl<N: Nand> Records<N> {
         self.index.relocate(self.flash.slots_mut(), relocation, release).map(|_| ())
     }
 
-    /// Whether a key's content stands in `place`.
-    pub(super) fn points_to(&mut self, key: Key, place: Place) -> Result<bool> {
-        self.index.points_to(self.flash.slots_mut(), key, place)
+    /// The same where it pointed to the original in this generation of the index: nothing is read for it.
+    pub(super) fn relocate_known(&mut self, relocation: Relocation) {
+        let release = self.flash.by_copy();
+        self.index.relocate_known(self.flash.slots_mut(), relocation, release);
     }
 
     /// An inode, from memory or flash.
