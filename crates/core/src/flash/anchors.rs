@@ -100,6 +100,10 @@ impl<N: Nand> Flash<N> {
             if self.anchors.unit >= self.anchors.units(self.slots.shape.slc.units) {
                 self.move_on()?;
             }
+            // A mount that finds nothing behind the first half relies on it that the pair was another there at most.
+            if self.needs_other_anchor_block() {
+                self.prepare_other(true)?;
+            }
             anchor.serial = self.anchors.last.as_ref().map_or(0, |last| last.serial) + 1;
             anchor.pair = self.anchors.pair;
             anchor.names = self.anchors.names.iter().map(|&(named, _)| named).collect();

@@ -2,11 +2,14 @@
 //! erased, unless the chip is new.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
 use crate::error::{Error, Result};
+use crate::flash::newest;
 use crate::flash::shape::Shape;
+use crate::flash::slots::Slots;
 use crate::flash::{Flash, Phase};
 use crate::format::anchor::{ANCHOR_BLOCKS, LABEL_BYTES, fits_tables};
 use crate::format::crc::crc32c;
@@ -87,14 +90,18 @@ pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
     store.checkpoint_as(true)
 }
 
-/// Erases every block that is not bad, from the first on: those that may hold anchors of another volume before the rest.
+/// Erases every block that is not bad. Older anchors of another volume go first, then its newest, then the rest: cut
+/// anywhere, that leaves the volume whole, or none.
 fn erase_all<N: Nand>(flash: &mut Flash<N>) -> Result<()> {
-    for block in 0..flash.blocks().len() {
-        if flash.blocks().get(block).entry.used_as == Use::Free {
-            flash.slots_mut().erase(block, Cause::Metadata)?;
-        }
-    }
-    Ok(())
+    let shape = flash.shape().clone();
+    let slots = flash.slots_mut();
+    let newest = newest::find(slots.nand_mut(), &shape).ok().map(|found| found.block);
+    let good: Vec<u32> = (0..slots.blocks().len()).filter(|&block| !slots.nand().is_bad(block)).collect();
+    let older = |slots: &mut Slots<_>, block| Some(block) != newest && slots.holds_anchor(block).unwrap_or(false);
+    let mut order: Vec<u32> = good.iter().copied().filter(|&block| older(slots, block)).collect();
+    order.extend(newest);
+    let rest: Vec<u32> = good.into_iter().filter(|block| !order.contains(block)).collect();
+    order.into_iter().chain(rest).try_for_each(|block| slots.erase(block, Cause::Metadata).map(|_| ()))
 }
 
 /// What seeds the checksums of a volume.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use emulator::{Chip, Profile};
 use nand::{Cause, CellMode, Nand};
 
-use super::{file, flash, formatted, mounted};
+use super::{file, flash, formatted, formatted_as, mounted};
 use crate::dump::SlotState;
 use crate::flash::Purpose;
 use crate::flash::append::Draft;
@@ -191,4 +191,44 @@ fn only_a_chip_that_is_known_to_be_new_is_formatted_without_erasing_it() {
     assert_eq!(erased(true).0, 0);
     let (erases, blocks) = erased(false);
     assert_eq!(erases, blocks);
+}
+
+/// Blocks were erased from the first on. Where that one held the newest anchor and another block older ones, a cut left
+/// the volume as it had been some checkpoints before.
+#[test]
+fn a_format_that_is_cut_leaves_the_old_volume_whole_or_none() {
+    let (volume_id, label) = ([9; 16], "new".into());
+    let options =
+        FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank: false, now_ns: 1 };
+    let mut profile = Profile::builtin("flexfs-mlc").unwrap();
+    (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 64);
+    let mut chip = formatted_as(&profile);
+    let pages = |chip: &Chip, of: u32| chip.written_pages().iter().filter(|&&(block, _)| block == of).count();
+    let (mut newest_first, mut whole) = (0, 0);
+    for round in 1..=12 {
+        let mut fs = mounted(chip, Policy::BASELINE);
+        file(&mut fs, &[round]);
+        let (unmounted, done) = fs.unmount(1);
+        done.unwrap();
+        chip = unmounted;
+        let newest = flash(&mounted(chip.snapshot(), Policy::BASELINE)).anchors().newest().0;
+        assert!(newest < 2 && pages(&chip, 1 - newest) > 0, "older anchors stand in the other block");
+        newest_first += u32::from(newest == 0);
+        for cut in 0..4 {
+            let mut torn = chip.snapshot();
+            torn.cut_power_at(cut);
+            Fs::format(&mut torn, &options).unwrap_err();
+            torn.power_on();
+            assert!(cut > 0 || pages(&torn, newest) == pages(&chip, newest), "the newest anchor went first");
+            match Fs::mount(torn, MountOptions { read_only: true, ..MountOptions::default() }) {
+                Ok(mut fs) => {
+                    fs.lookup(ROOT_INO, &[round]).unwrap();
+                    assert!(fs.check().unwrap().findings.is_empty());
+                    whole += 1;
+                }
+                Err((_, error)) => assert!(cut > 0 && matches!(error, Error::NotFlexfs(_)), "{error}"),
+            }
+        }
+    }
+    assert!(newest_first > 3 && whole >= 12, "{newest_first} {whole}");
 }
