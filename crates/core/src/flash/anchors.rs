@@ -86,6 +86,12 @@ impl AnchorLog {
         (self.pair[self.newest], self.end)
     }
 
+    /// Whether the other block of the pair is to be made ready, of blocks with so many units: well before it is needed, so
+    /// that there is time to find another should it have gone bad.
+    pub fn needs_other(&self, units: u32) -> bool {
+        self.own && self.other == Other::Old && self.unit >= half_used(units)
+    }
+
     /// Blocks named since the checkpoint.
     pub fn name_count(&self) -> usize {
         self.names.len()
@@ -101,7 +107,7 @@ impl<N: Nand> Flash<N> {
                 self.move_on()?;
             }
             // A mount that finds nothing behind the first half relies on it that the pair was another there at most.
-            if self.needs_other_anchor_block() {
+            if self.anchors.needs_other(self.slots.shape.slc.units) {
                 self.prepare_other(true)?;
             }
             anchor.serial = self.anchors.last.as_ref().map_or(0, |last| last.serial) + 1;
@@ -203,9 +209,15 @@ impl<N: Nand> Flash<N> {
         Ok(())
     }
 
-    /// Before the first program or erase of a mount, makes sure the newest anchor is stable and not clean.
-    pub fn own_anchor(&mut self) -> Result<()> {
-        if self.anchors.own { Ok(()) } else { self.rewrite_anchor() }
+    /// Before the first program or erase of a mount, makes sure by one operation after the other that the newest anchor is
+    /// stable and not clean. Whether it is.
+    pub fn own_step(&mut self) -> Result<bool> {
+        match (self.anchors.own, self.anchors.other) {
+            (true, _) => return Ok(true),
+            (false, Other::Old) => self.prepare_other(false)?,
+            (false, Other::Ready | Other::Missing) => self.rewrite_anchor()?,
+        }
+        Ok(false)
     }
 
     fn program_anchor(&mut self, block: u32, unit: u32, anchor: &Anchor) -> Result<bool> {
@@ -270,13 +282,6 @@ impl<N: Nand> Flash<N> {
         self.anchors.unit = next;
         self.anchors.makeshift = true;
         Ok(())
-    }
-
-    /// Whether the other block of the pair is to be made ready: well before it is needed, so that there is time to find
-    /// another should it have gone bad.
-    pub fn needs_other_anchor_block(&self) -> bool {
-        let half = half_used(self.slots.shape.slc.units);
-        self.anchors.own && self.anchors.other == Other::Old && self.anchors.unit >= half
     }
 
     /// Makes the other block of the pair ready, or another one in its place.

@@ -212,22 +212,27 @@ impl<N: Nand> Flash<N> {
         Ok(true)
     }
 
-    /// Programs every gathered unit: what was appended before is on flash afterwards.
-    pub fn flush_units(&mut self) -> Result<()> {
-        for id in HeadId::ALL {
-            if self.slots.head(id).filled > 0 {
-                self.flush_head(id)?;
-            }
+    /// Programs one gathered unit. `false`: there is none, and what was appended before is on flash.
+    pub fn flush_unit(&mut self) -> Result<bool> {
+        if let Some(id) = HeadId::ALL.into_iter().find(|&id| self.slots.head(id).filled > 0) {
+            return self.flush_head(id).map(|_| true);
         }
         if self.homeless.is_none() {
             self.numbers.commit();
         }
+        Ok(false)
+    }
+
+    /// Programs every gathered unit: what was appended before is on flash afterwards.
+    pub fn flush_units(&mut self) -> Result<()> {
+        while self.flush_unit()? {}
         Ok(())
     }
 
-    /// Programs the gathered unit of index pages.
-    pub fn flush_pages(&mut self) -> Result<()> {
-        self.flush_head(HeadId::Meta).map(|_| ())
+    /// Programs the gathered unit of index pages, if there is any. Whether there was.
+    pub fn flush_pages(&mut self) -> Result<bool> {
+        let gathers = self.slots.head(HeadId::Meta).filled > 0;
+        self.flush_head(HeadId::Meta).map(|_| gathers)
     }
 
     /// Closes the current group: everything appended so far counts.

@@ -14,7 +14,7 @@ use super::tree::{Found, Tree, clip};
 use crate::error::Result;
 use crate::flash::append::Draft;
 use crate::flash::head::HeadId;
-use crate::flash::{Flash, Purpose};
+use crate::flash::{Flash, Purpose, STEP_READS};
 use crate::format::key::{KEY_END, Key};
 use crate::format::page::{self, Entry, LEVELS_MAX};
 use crate::format::place::{Place, Slot};
@@ -61,10 +61,14 @@ impl Merge {
     /// Writes at most one page. The new tree, when it is complete.
     pub fn step<N: Nand>(&mut self, flash: &mut Flash<N>, frozen: &Delta) -> Result<Option<Tree>> {
         let capacity = page::capacity(flash.shape().slot_bytes);
+        let reads = flash.slots().reads();
         loop {
-            if self.carry.len() > capacity {
-                self.write(flash, capacity)?;
+            let spent = flash.slots().reads() - reads;
+            if spent > 0 && spent + u64::from(self.old.levels()) > STEP_READS {
                 return Ok(None);
+            }
+            if self.carry.len() > capacity {
+                return self.write_after(flash, capacity, reads);
             }
             if self.pull_next(flash, frozen, capacity)? {
                 continue;
@@ -77,21 +81,27 @@ impl Merge {
                 return Ok(Some(self.tree(Some((*slot, self.level)))));
             }
             if !self.carry.is_empty() {
-                self.write(flash, capacity)?;
-                return Ok(None);
+                return self.write_after(flash, capacity, reads);
             }
             if self.next_change(frozen).is_some() {
                 continue;
             }
             // The pages above say where these stand: none may move any more.
-            flash.flush_pages()?;
-            if flash.has_moved() {
+            if flash.flush_pages()? || flash.has_moved() {
                 return Ok(None);
             }
             if let Some(tree) = self.next_level() {
                 return Ok(Some(tree));
             }
         }
+    }
+
+    /// Writes a page, unless too much was read since a step began after so many reads, or the head has to go on first.
+    fn write_after<N: Nand>(&mut self, flash: &mut Flash<N>, capacity: usize, reads: u64) -> Result<Option<Tree>> {
+        if flash.slots().reads() - reads <= 1 && flash.prepare(HeadId::Meta, Purpose::of(Cause::Metadata))? {
+            self.write(flash, capacity)?;
+        }
+        Ok(None)
     }
 
     /// Pages of the old tree that the new one does without.

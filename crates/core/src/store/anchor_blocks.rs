@@ -30,7 +30,7 @@ impl<N: Nand> Store<N> {
 
     /// Makes the block ready that anchors go on in next, if it is time.
     pub(super) fn ready_anchor_pair(&mut self) -> Result<()> {
-        if !self.records.flash.needs_other_anchor_block() {
+        if !self.records.flash.anchors().needs_other(self.records.flash.shape().slc.units) {
             return Ok(());
         }
         let outcome = self.records.flash.ready_other();

@@ -13,8 +13,9 @@ use nand::{Cause, Nand};
 use super::records::Records;
 use crate::error::{Error, Result};
 use crate::flash::append::Draft;
+use crate::flash::blocks::Block;
 use crate::flash::head::HeadId;
-use crate::flash::{MovedPage, Purpose};
+use crate::flash::{MovedPage, Purpose, STEP_READS};
 use crate::format::anchor::{Anchor, HeadAt, changes_max};
 use crate::format::key::Key;
 use crate::format::page::Page;
@@ -88,12 +89,22 @@ impl Job {
 pub struct Checkpointer {
     tables: Tables,
     job: Option<Job>,
+    survey: Option<Survey>,
+}
+
+/// Index blocks being looked through for pages that the next checkpoint is to write anew.
+struct Survey {
+    /// Blocks that are left.
+    blocks: Vec<u32>,
+    /// The next slot of the last of them.
+    next: u32,
+    touch: BTreeSet<(u8, Key)>,
 }
 
 impl Checkpointer {
     /// With the block table of the checkpoint that a mount goes on from.
     pub(super) fn new(tables: Tables) -> Self {
-        Self { tables, job: None }
+        Self { tables, job: None, survey: None }
     }
 
     /// Whether a checkpoint is under way.
@@ -123,7 +134,8 @@ impl Checkpointer {
         // No number may be left out here: until the anchor is durable, replay comes past this point.
         let seq = records.flash.numbers().next();
         records.flash.begin_era();
-        let touch = self.crowded_index_pages(records)?;
+        while !self.survey(records)? {}
+        let touch = self.survey.take().map(|survey| survey.touch).unwrap_or_default();
         records.index.freeze();
         let flash = &records.flash;
         let heads = HeadId::LOG.into_iter().filter_map(|id| {
@@ -169,8 +181,7 @@ impl Checkpointer {
 
     /// Writes a table page, or the anchor if none is due. Whether the checkpoint is complete.
     fn finish_step<N: Nand>(&mut self, records: &mut Records<N>, job: &mut Job, tree: Tree) -> Result<bool> {
-        records.flash.flush_units()?;
-        if records.flash.has_moved() {
+        if records.flash.flush_unit()? || records.flash.has_moved() {
             return Ok(false);
         }
         let entries = entries_at(records, job);
@@ -181,6 +192,9 @@ impl Checkpointer {
             .collect();
         let slot_bytes = records.flash.shape().slot_bytes;
         if changed.len() > changes_max(slot_bytes, job.tables.slots.len()) {
+            if !records.flash.prepare(HeadId::Meta, Purpose::of(Cause::Metadata))? {
+                return Ok(false);
+            }
             write_table_page(records, job, &changed, &entries)?;
             return Ok(false);
         }
@@ -239,56 +253,41 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// The index pages of the emptiest index blocks, to be written anew, where the index takes too many blocks.
-    fn crowded_index_pages<N: Nand>(&mut self, records: &mut Records<N>) -> Result<BTreeSet<(u8, Key)>> {
-        let per_block = records.flash.shape().slc.content_slots();
-        let live = |bytes: u32| bytes / records.flash.shape().slot_bytes as u32;
-        let blocks = records.flash.blocks();
-        let mut meta: Vec<(u32, u32)> = blocks
-            .iter()
-            .filter(|(_, block)| block.entry.used_as == Use::Meta && block.entry.live_bytes > 0)
-            .filter(|(_, block)| !block.open)
-            .map(|(number, block)| (live(block.entry.live_bytes), number))
-            .collect();
-        let total: u32 = meta.iter().map(|&(live, _)| live).sum();
-        let spare = u32::from(records.flash.free_blocks() >= FREE_PLENTY);
-        let fading =
-            records.flash.blocks().iter().filter(|(_, block)| block.fading && block.entry.used_as == Use::Meta);
-        let fading: Vec<u32> = fading.filter(|(_, block)| !block.open).map(|(number, _)| number).collect();
-        let excess = (meta.len() as u32).saturating_sub(total.div_ceil(per_block) + spare);
-        let mut touch = BTreeSet::new();
-        meta.sort_unstable();
-        for &(_, victim) in meta.iter().filter(|&&(live, _)| live <= per_block / 2).take(excess.min(4) as usize) {
-            self.touch_block(records, victim, &mut touch)?;
-        }
-        for block in fading {
-            self.touch_block(records, block, &mut touch)?;
-            records.flash.slots_mut().blocks_mut().forget_fading(block);
-        }
-        Ok(touch)
+    /// Looks, by a few reads, for the index pages that the next checkpoint is to write anew. Whether all are found.
+    pub(super) fn survey<N: Nand>(&mut self, records: &mut Records<N>) -> Result<bool> {
+        let mut survey = self.survey.take().unwrap_or_else(|| Survey {
+            blocks: crowded_index_blocks(records),
+            next: 0,
+            touch: BTreeSet::new(),
+        });
+        let done = self.survey_on(records, &mut survey);
+        self.survey = Some(survey);
+        done
     }
 
-    /// Adds the index pages in a block to those to be written anew, and has its table pages rewritten.
-    fn touch_block<N: Nand>(
-        &mut self,
-        records: &mut Records<N>,
-        victim: u32,
-        touch: &mut BTreeSet<(u8, Key)>,
-    ) -> Result<()> {
-        for index in 0..records.flash.shape().slc.content_slots() {
-            let slot = records.flash.shape().slot(victim, index);
-            let Ok(bytes) = records.flash.slots_mut().read_slot(slot, Kind::Index, Cause::Gc) else { continue };
-            for level in 0..records.index.tree().levels() {
-                let Some(key) = Page::parse(bytes.clone(), level).and_then(|page| page.key(0)) else { continue };
-                match records.index.tree().find(records.flash.slots_mut(), level, key) {
-                    Ok(Some(found)) if found.slot == slot => {
-                        touch.insert((level, key));
-                    }
-                    Ok(_) | Err(Error::Corrupt { .. }) => {}
-                    Err(error) => return Err(error),
-                }
+    fn survey_on<N: Nand>(&mut self, records: &mut Records<N>, survey: &mut Survey) -> Result<bool> {
+        let reads = records.flash.slots().reads();
+        while let Some(&block) = survey.blocks.last() {
+            if survey.next >= records.flash.shape().slc.content_slots() {
+                self.touch_tables(records, block);
+                records.flash.slots_mut().blocks_mut().forget_fading(block);
+                survey.blocks.pop();
+                survey.next = 0;
+                continue;
             }
+            let spent = records.flash.slots().reads() - reads;
+            if spent > 0 && spent + u64::from(records.index.tree().levels()) > STEP_READS {
+                return Ok(false);
+            }
+            let slot = records.flash.shape().slot(block, survey.next);
+            survey.next += 1;
+            survey.touch.extend(index_page_at(records, slot)?);
         }
+        Ok(true)
+    }
+
+    /// Has the table pages in a block rewritten.
+    fn touch_tables<N: Nand>(&mut self, records: &Records<N>, victim: u32) {
         let per_page = records.flash.shape().slot_bytes / BLOCK_BYTES;
         for (page, &slot) in self.tables.slots.iter().enumerate() {
             if slot != NO_SLOT && records.flash.shape().block_of(slot) == victim {
@@ -296,8 +295,39 @@ impl Checkpointer {
                 entries.for_each(|entry| *entry = u64::MAX);
             }
         }
-        Ok(())
     }
+}
+
+/// The emptiest index blocks, where the index takes too many, and those that fade.
+fn crowded_index_blocks<N: Nand>(records: &Records<N>) -> Vec<u32> {
+    let per_block = records.flash.shape().slc.content_slots();
+    let live = |bytes: u32| bytes / records.flash.shape().slot_bytes as u32;
+    let closed = |&(_, block): &(u32, &Block)| block.entry.used_as == Use::Meta && !block.open;
+    let blocks = records.flash.blocks();
+    let holding = blocks.iter().filter(closed).filter(|(_, block)| block.entry.live_bytes > 0);
+    let mut meta: Vec<(u32, u32)> = holding.map(|(number, block)| (live(block.entry.live_bytes), number)).collect();
+    let total: u32 = meta.iter().map(|&(live, _)| live).sum();
+    let spare = u32::from(records.flash.free_blocks() >= FREE_PLENTY);
+    let excess = (meta.len() as u32).saturating_sub(total.div_ceil(per_block) + spare);
+    meta.sort_unstable();
+    let emptiest = meta.iter().filter(|&&(live, _)| live <= per_block / 2).take(excess.min(4) as usize);
+    let fading = blocks.iter().filter(closed).filter(|(_, block)| block.fading).map(|(number, _)| number);
+    let crowded: BTreeSet<u32> = emptiest.map(|&(_, number)| number).chain(fading).collect();
+    crowded.into_iter().rev().collect()
+}
+
+/// The level and first key of the page of the index that stands in a slot, if one does.
+fn index_page_at<N: Nand>(records: &mut Records<N>, slot: Slot) -> Result<Option<(u8, Key)>> {
+    let Ok(bytes) = records.flash.slots_mut().read_slot(slot, Kind::Index, Cause::Gc) else { return Ok(None) };
+    for level in 0..records.index.tree().levels() {
+        let Some(key) = Page::parse(bytes.clone(), level).and_then(|page| page.key(0)) else { continue };
+        match records.index.tree().find(records.flash.slots_mut(), level, key) {
+            Ok(Some(found)) if found.slot == slot => return Ok(Some((level, key))),
+            Ok(_) | Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }
 
 fn merge_step<N: Nand>(records: &mut Records<N>, job: &mut Job) -> Result<()> {

@@ -71,7 +71,7 @@ impl<N: Nand> Records<N> {
             (Some(key), true) => self.set_fresh(key, change)?.any,
             (Some(key), false) => self.set(key, change)?.any,
         };
-        self.buffer.add_pending(Pending { key, ino, bytes, seq });
+        self.buffer.add_pending(Pending { key, ino, bytes, seq, written: false });
         Ok(replaced)
     }
 
@@ -106,21 +106,9 @@ impl<N: Nand> Records<N> {
 
     /// Writes out everything in memory and closes the group. With `sync` it is durable and promised afterwards.
     pub fn commit(&mut self, sync: bool) -> Result<()> {
-        let write = commit_write(self, sync);
-        while let Some((ino, chunk)) = self.buffer.oldest() {
-            self.store_dirty(&write, ino, chunk, true)?;
-        }
-        self.write_pending(&write)?;
-        if !self.flash.numbers().is_ended() {
-            let empty = vec![0; self.flash.shape().slot_bytes];
-            self.append_nodes(&write, &empty, 1, true)?;
-        }
-        if sync {
-            self.flash.flush_units()?;
-            self.flash.numbers_mut().promise();
-            self.buffer.is_synced();
-        }
-        self.follow_moved()
+        let commit = Commit::of(self, sync);
+        while !commit.step(self)? {}
+        Ok(())
     }
 
     /// Takes a full chunk: it is written at once, or behind as many others as the policy lets wait.
@@ -241,96 +229,161 @@ impl<N: Nand> Records<N> {
         }
         Ok(replaced.chunks)
     }
+}
 
-    /// Packs the pending nodes that still count into slots; the last one ends the group.
-    fn write_pending(&mut self, write: &Write) -> Result<()> {
-        let alive = self.alive_pending()?;
-        let slot_bytes = self.flash.shape().slot_bytes;
-        let mut numbers = alive.as_slice();
-        while !numbers.is_empty() {
-            let mut buffer = Vec::with_capacity(slot_bytes);
-            let mut taken = Vec::new();
-            while let Some((&number, rest)) = numbers.split_first()
-                && let Some(pending) = self.buffer.pending_nodes().get(number as usize)
-                && buffer.len() + pending.bytes.len() <= slot_bytes - NODE_UNIT
-            {
-                let (at, units) = (buffer.len() / NODE_UNIT, pending.bytes.len() / NODE_UNIT);
-                taken.push(Packed { number, at: at as u8, units: units as u8 });
-                buffer.extend_from_slice(&pending.bytes);
-                numbers = rest;
+/// A commit: where it writes to, which is decided once for all of it, and whether it is made durable.
+#[derive(Clone, Copy)]
+pub(super) struct Commit {
+    write: Write,
+    sync: bool,
+}
+
+impl Commit {
+    /// A commit of what is in memory now, and of what comes while it is under way.
+    pub fn of<N: Nand>(records: &Records<N>, sync: bool) -> Self {
+        Self { write: commit_write(records, sync), sync }
+    }
+
+    /// One step: a few reads, one program, or one towards a place for it. Whether everything is written, its group closed
+    /// and, with `sync`, promised.
+    pub fn step<N: Nand>(&self, records: &mut Records<N>) -> Result<bool> {
+        let done = self.advance(records)?;
+        records.follow_moved().map(|()| done)
+    }
+
+    fn advance<N: Nand>(&self, records: &mut Records<N>) -> Result<bool> {
+        let oldest = records.buffer.oldest();
+        if !records.buffer.is_empty() || !records.flash.numbers().is_ended() {
+            let cause = if oldest.is_some() { Cause::Host } else { Cause::Metadata };
+            if !records.flash.prepare(place::head(records, &self.write), Purpose::of(cause))? {
+                return Ok(false);
             }
-            if taken.is_empty() {
+            match oldest {
+                Some((ino, chunk)) if is_at_hand(records, ino, chunk)? => {
+                    records.store_dirty(&self.write, ino, chunk, true)?;
+                }
+                Some(_) => {}
+                None => self.write_pending(records)?,
+            }
+            return Ok(false);
+        }
+        if self.sync {
+            if records.flash.flush_unit()? {
+                return Ok(false);
+            }
+            records.flash.numbers_mut().promise();
+            records.buffer.is_synced();
+        }
+        Ok(true)
+    }
+
+    /// Packs pending nodes that still count into a slot; the last of them ends the group, or an empty slot does.
+    fn write_pending<N: Nand>(&self, records: &mut Records<N>) -> Result<()> {
+        let alive = alive_pending(records)?;
+        let slot_bytes = records.flash.shape().slot_bytes;
+        let (mut buffer, mut taken) = (Vec::with_capacity(slot_bytes), Vec::new());
+        for &number in &alive {
+            let Some(pending) = records.buffer.pending_nodes().get(number as usize) else { break };
+            if buffer.len() + pending.bytes.len() > slot_bytes - NODE_UNIT {
                 break;
             }
-            self.write_nodes(write, buffer, &taken, numbers.is_empty())?;
+            let (at, units) = (buffer.len() / NODE_UNIT, pending.bytes.len() / NODE_UNIT);
+            taken.push(Packed { number, at: at as u8, units: units as u8 });
+            buffer.extend_from_slice(&pending.bytes);
         }
-        self.buffer.clear_pending();
+        let all = taken.len() == alive.len();
+        if !taken.is_empty() {
+            self.write_nodes(records, buffer, &taken, all)?;
+        } else if !records.flash.numbers().is_ended() {
+            self.append_nodes(records, &vec![0; slot_bytes], 1, true)?;
+        }
+        if all || taken.is_empty() {
+            records.buffer.clear_pending();
+        }
         Ok(())
     }
 
-    /// The pending nodes that still count, inodes last and up to date.
-    fn alive_pending(&mut self) -> Result<Vec<u32>> {
-        let mut alive = Vec::new();
-        let mut inodes = Vec::new();
-        for number in 0..self.buffer.pending_nodes().len() as u32 {
-            let Some(pending) = self.buffer.pending_nodes().get(number as usize) else { break };
-            match pending.key {
-                None => alive.push(number),
-                Some(key) => {
-                    if self.index.pending_at(key) != Some(number) {
-                        continue;
-                    }
-                    if kind_of(key) == KeyKind::Inode as u8 { inodes.push(number) } else { alive.push(number) }
-                }
-            }
-        }
-        for &number in &inodes {
-            let Some(ino) = self.buffer.pending_nodes().get(number as usize).map(|pending| pending.ino) else { break };
-            let inode = self.inode(ino)?;
-            if let Some(pending) = self.buffer.pending_nodes().get_mut(number as usize) {
-                pending.bytes = Node { ino, order: Order::Back(0), body: Body::Inode(inode) }.encode();
-                pending.seq = u64::MAX;
-            }
-        }
-        alive.extend(inodes);
-        Ok(alive)
-    }
-
-    fn write_nodes(&mut self, write: &Write, mut buffer: Vec<u8>, taken: &[Packed], end: bool) -> Result<()> {
+    fn write_nodes<N: Nand>(
+        &self,
+        records: &mut Records<N>,
+        mut buffer: Vec<u8>,
+        taken: &[Packed],
+        end: bool,
+    ) -> Result<()> {
         let used = buffer.len();
-        let slot_seq = self.flash.numbers().next();
+        let slot_seq = records.flash.numbers().next();
         for &Packed { number, at, .. } in taken {
-            let Some(pending) = self.buffer.pending_nodes().get(number as usize) else { continue };
+            let Some(pending) = records.buffer.pending_nodes().get(number as usize) else { continue };
             let back = slot_seq.saturating_sub(pending.seq).min(u64::from(u16::MAX)) as u16;
             if let Some(bytes) = buffer.get_mut(usize::from(at) * NODE_UNIT..) {
                 node::set_order(bytes, Order::Back(back));
             }
         }
-        buffer.resize(self.flash.shape().slot_bytes, 0);
-        let slot = self.append_nodes(write, &buffer, used, end)?;
+        buffer.resize(records.flash.shape().slot_bytes, 0);
+        let slot = self.append_nodes(records, &buffer, used, end)?;
         for &Packed { number, at, units } in taken {
-            let Some((key, ino)) = self.buffer.pending_nodes().get(number as usize).map(|p| (p.key, p.ino)) else {
+            let Some((key, ino)) = records.buffer.pending_nodes().get(number as usize).map(|p| (p.key, p.ino)) else {
                 continue;
             };
+            records.buffer.is_written(number);
             let Some(key) = key else { continue };
-            self.index.settle(self.flash.slots_mut(), key, number, Place::Node { slot, at, units });
+            records.index.settle(records.flash.slots_mut(), key, number, Place::Node { slot, at, units });
             if kind_of(key) == KeyKind::Inode as u8 {
-                self.inodes.cleaned(ino);
+                records.inodes.cleaned(ino);
             }
         }
-        self.flash.slots_mut().keep(slot, buffer.into());
+        records.flash.slots_mut().keep(slot, buffer.into());
         Ok(())
     }
 
-    fn append_nodes(&mut self, write: &Write, bytes: &[u8], used: usize, end: bool) -> Result<u64> {
-        let head = place::head(self, write);
-        let slot = self.flash.append(head, Draft::nodes(used as u32, end), bytes, Purpose::of(Cause::Metadata))?;
-        self.buffer.goes_native(head == HeadId::Native);
+    fn append_nodes<N: Nand>(&self, records: &mut Records<N>, bytes: &[u8], used: usize, end: bool) -> Result<u64> {
+        let head = place::head(records, &self.write);
+        let slot = records.flash.append(head, Draft::nodes(used as u32, end), bytes, Purpose::of(Cause::Metadata))?;
+        records.buffer.goes_native(head == HeadId::Native);
         if end {
-            self.flash.end_group();
+            records.flash.end_group();
         }
         Ok(slot)
     }
+}
+
+/// Whether nothing had to be read to know where a chunk in memory stood before.
+fn is_at_hand<N: Nand>(records: &mut Records<N>, ino: u64, chunk: u64) -> Result<bool> {
+    if records.buffer.is_fresh(ino, chunk) {
+        return Ok(true);
+    }
+    let reads = records.flash.slots().reads();
+    records.get(key(ino, KeyKind::Data, chunk))?;
+    Ok(records.flash.slots().reads() == reads)
+}
+
+/// The pending nodes that still count, inodes last and up to date.
+fn alive_pending<N: Nand>(records: &mut Records<N>) -> Result<Vec<u32>> {
+    let mut alive = Vec::new();
+    let mut inodes = Vec::new();
+    for number in 0..records.buffer.pending_nodes().len() as u32 {
+        let Some(pending) = records.buffer.pending_nodes().get(number as usize) else { break };
+        match pending.key {
+            None if pending.written => {}
+            None => alive.push(number),
+            Some(key) => {
+                if records.index.pending_at(key) != Some(number) {
+                    continue;
+                }
+                if kind_of(key) == KeyKind::Inode as u8 { inodes.push(number) } else { alive.push(number) }
+            }
+        }
+    }
+    for &number in &inodes {
+        let Some(ino) = records.buffer.pending_nodes().get(number as usize).map(|pending| pending.ino) else { break };
+        let inode = records.inode(ino)?;
+        if let Some(pending) = records.buffer.pending_nodes().get_mut(number as usize) {
+            pending.bytes = Node { ino, order: Order::Back(0), body: Body::Inode(inode) }.encode();
+            pending.seq = u64::MAX;
+        }
+    }
+    alive.extend(inodes);
+    Ok(alive)
 }
 
 /// What of a commit is said to whoever places it.

@@ -32,6 +32,7 @@ use nand::Nand;
 use self::budget::Call;
 use self::checkpoint::{Checkpointer, Tables};
 use self::collector::Collector;
+use self::commit::Commit;
 use self::options::MountOptions;
 use self::records::{Records, Volume};
 use self::report::Ended;
@@ -44,6 +45,8 @@ pub struct Store<N: Nand> {
     records: Records<N>,
     checkpointer: Checkpointer,
     collector: Collector,
+    /// The commit under way in idle time.
+    commit: Option<Commit>,
     /// Blocks for the index that were free when room was made last, if no checkpoint has come since.
     index_reserve: u32,
     /// Why this mount was made read-only, though it was to be for writing.
@@ -57,6 +60,7 @@ impl<N: Nand> Store<N> {
             records: Records::new(flash, index, volume, options),
             checkpointer: Checkpointer::new(tables),
             collector: Collector::default(),
+            commit: None,
             index_reserve: 0,
             ended: None,
         }
@@ -97,7 +101,7 @@ impl<N: Nand> Store<N> {
     pub fn begin(&mut self, call: Call) -> Result<()> {
         self.writable()?;
         // An operation that ended with an error may have left slots behind that the index does not follow yet.
-        let followed = self.records.flash.own_anchor().and_then(|()| self.records.follow_moved());
+        let followed = self.own_anchor().and_then(|()| self.records.follow_moved());
         // One that ends with an error may have changed something before: from here on that is to be made durable.
         if self.records.is_durable() {
             self.records.buffer.nothing_waits();
@@ -111,6 +115,12 @@ impl<N: Nand> Store<N> {
             }
             ready => self.noted(ready),
         }
+    }
+
+    /// Before the first program or erase of a mount, makes sure the newest anchor is stable and not clean.
+    fn own_anchor(&mut self) -> Result<()> {
+        while !self.records.flash.own_step()? {}
+        Ok(())
     }
 
     /// Ends a change: buffers that are full go out.
@@ -128,6 +138,7 @@ impl<N: Nand> Store<N> {
             return self.writable();
         }
         self.begin(Call::REMOVAL)?;
+        self.commit = None;
         let outcome = self.records.commit(true);
         self.noted(outcome)
     }

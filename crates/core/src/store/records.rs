@@ -14,7 +14,7 @@ use super::options::MountOptions;
 use super::write_buffer::WriteBuffer;
 use crate::error::{Error, Result};
 use crate::flash::slots::Slots;
-use crate::flash::{Flash, Moved, MovedPage};
+use crate::flash::{Flash, Moved, MovedPage, STEP_READS};
 use crate::format::inode::{Extent, Ino, Inode};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::manager::ManagerRecord;
@@ -247,6 +247,21 @@ impl<N: Nand> Records<N> {
             self.put_inode(ino, inode)?;
         }
         Ok(())
+    }
+
+    /// Logs inodes that are newer in memory than on flash, as many as a step may. Whether there was any.
+    pub(super) fn write_some_inodes(&mut self) -> Result<bool> {
+        let (reads, mut from) = (self.flash.slots().reads(), 0);
+        while let Some((ino, inode)) = self.inodes.next_dirty(from) {
+            let spent = self.flash.slots().reads() - reads;
+            let full = self.buffer.pending_bytes() >= self.flash.shape().slot_bytes;
+            if full || (spent > 0 && spent + u64::from(self.index.tree().levels()) > STEP_READS) {
+                return Ok(true);
+            }
+            from = ino + 1;
+            self.put_inode(ino, inode)?;
+        }
+        Ok(from > 0)
     }
 
     /// Counts chunks that an inode got, and those it has no more, in memory.

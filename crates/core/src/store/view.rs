@@ -107,7 +107,7 @@ impl<N: Nand> View for Look<'_, N> {
     }
 
     fn needs_anchor_block(&self) -> bool {
-        self.records.flash.needs_other_anchor_block()
+        self.records.flash.anchors().needs_other(self.records.flash.shape().slc.units)
     }
 
     fn has_retirable(&self) -> bool {

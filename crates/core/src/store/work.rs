@@ -4,6 +4,7 @@ use nand::{Cause, Nand, NandError};
 
 use super::Store;
 use super::collector::{self, Why};
+use super::commit::Commit;
 use crate::error::Result;
 use crate::flash::head::HeadId;
 use crate::format::place::Slot;
@@ -36,13 +37,10 @@ impl<N: Nand> Store<N> {
     /// Does a job, or the next step of one under way.
     pub(super) fn run(&mut self, job: Job) -> Result<()> {
         match job {
-            Job::Commit => {
-                self.records.flash.own_anchor()?;
-                self.make_room(Call::REMOVAL)?;
-                self.records.commit(true)
-            }
+            Job::Commit if self.commit.is_some() => self.commit_step(),
+            Job::Commit => self.begin_commit(),
             Job::Checkpoint if self.checkpointer.is_under_way() => self.checkpoint_step(),
-            Job::Checkpoint => self.begin_checkpoint(false),
+            Job::Checkpoint => self.approach_checkpoint(),
             Job::Copy { victim } if self.collector.victim() == Some(victim) => self.collector.step(&mut self.records),
             Job::Copy { victim } => self.begin_emptying(victim, Why::Room),
             Job::Level { victim } => self.begin_emptying(victim, Why::Levelling),
@@ -57,6 +55,42 @@ impl<N: Nand> Store<N> {
             Job::Retire => self.records.flash.retire_emptied(),
             Job::Idle { .. } => Ok(()),
         }
+    }
+
+    /// Makes room for a commit, if there is too little, and begins it.
+    fn begin_commit(&mut self) -> Result<()> {
+        if !self.records.flash.own_step()? {
+            return self.records.follow_moved();
+        }
+        self.make_room(Call::REMOVAL)?;
+        self.commit_step()
+    }
+
+    /// One step of a commit.
+    fn commit_step(&mut self) -> Result<()> {
+        if !self.records.flash.own_step()? {
+            return self.records.follow_moved();
+        }
+        let commit = *self.commit.get_or_insert(Commit::of(&self.records, true));
+        if commit.step(&mut self.records)? {
+            self.commit = None;
+        }
+        Ok(())
+    }
+
+    /// One step towards the beginning of a checkpoint, which then takes none itself: everything in memory goes into the log,
+    /// and the pages of the index that it is to write anew are found.
+    fn approach_checkpoint(&mut self) -> Result<()> {
+        if !self.records.is_durable() {
+            return self.commit_step();
+        }
+        if self.records.write_some_inodes()? || !self.checkpointer.survey(&mut self.records)? {
+            return Ok(());
+        }
+        if self.records.flash.flush_unit()? {
+            return self.records.follow_moved();
+        }
+        self.begin_checkpoint(false)
     }
 
     fn begin_emptying(&mut self, victim: u32, why: Why) -> Result<()> {
@@ -107,7 +141,9 @@ impl<N: Nand> Store<N> {
     fn rewrite(&mut self, number: u32) -> Result<()> {
         match self.records.flash.blocks().get(number).entry.used_as {
             Use::Log => {
-                self.records.flash.own_anchor()?;
+                if !self.records.flash.own_step()? {
+                    return self.records.follow_moved();
+                }
                 self.begin_emptying(number, Why::Renewal)
             }
             Use::Anchor => {
@@ -115,10 +151,7 @@ impl<N: Nand> Store<N> {
                 self.records.flash.leave_anchor_block(number)?;
                 self.records.follow_moved()
             }
-            _ => {
-                self.records.flash.own_anchor()?;
-                self.begin_checkpoint(false)
-            }
+            _ => self.approach_checkpoint(),
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Pending {
     pub(super) bytes: Vec<u8>,
     /// The sequence number to come when it was made.
     pub(super) seq: u64,
+    /// It is on flash, others that came before the commit of both are not.
+    pub(super) written: bool,
 }
 
 /// A chunk in memory.
@@ -50,6 +52,11 @@ impl WriteBuffer {
     /// A chunk in memory.
     pub fn dirty(&self, ino: u64, chunk: u64) -> Option<&[u8]> {
         self.dirty.get(&(ino, chunk)).map(|dirty| dirty.bytes.as_slice())
+    }
+
+    /// Whether a chunk in memory is mapped nowhere yet.
+    pub(super) fn is_fresh(&self, ino: u64, chunk: u64) -> bool {
+        self.dirty.get(&(ino, chunk)).is_some_and(|dirty| dirty.fresh)
     }
 
     /// A chunk in memory, to change it.
@@ -153,6 +160,13 @@ impl WriteBuffer {
     /// Bytes of the nodes that wait.
     pub(super) fn pending_bytes(&self) -> usize {
         self.pending_bytes
+    }
+
+    /// A node that waits is on flash.
+    pub(super) fn is_written(&mut self, number: u32) {
+        if let Some(pending) = self.pending.get_mut(number as usize) {
+            pending.written = true;
+        }
     }
 
     /// The nodes that waited are on flash.

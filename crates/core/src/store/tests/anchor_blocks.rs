@@ -59,7 +59,7 @@ fn a_pair_that_is_whole_again_goes_on_in_its_new_block() {
     let mut fs = mounted(formatted(), Policy::BASELINE);
     fs.sync().unwrap();
     let flash = fs.store_mut().records_mut().flash_mut();
-    flash.own_anchor().unwrap();
+    while !flash.own_step().unwrap() {}
     let left = flash.lose_anchor_block().unwrap();
     fs.store_mut().keep_anchor_blocks().unwrap();
     let anchors = super::flash(&fs).anchors();
