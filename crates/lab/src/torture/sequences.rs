@@ -190,7 +190,7 @@ pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
             "renewal",
             &["slc", "native", "many-blocks", "two-slots", "tlc-lz4"],
             Ground::Faded,
-            "write foo 0 4096; sync; background 999; sync".to_owned(),
+            "write foo 0 4096; sync; background 3000; sync".to_owned(),
             2,
         ),
         ("running out of space", &["slc", "native", "slc-only"], Ground::Full, filling, 0),
