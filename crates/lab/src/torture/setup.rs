@@ -16,6 +16,8 @@ pub struct Setup {
     blocks: u32,
     pages_per_block: u32,
     page_bytes: u32,
+    bits_per_cell: u8,
+    cache_bytes: usize,
     policy: Policy,
     compression: Compression,
     /// What its sequences of operations begin with: on the small tree chips that need no room made do all the same. The
@@ -63,6 +65,8 @@ const MLC: Setup = Setup {
     blocks: 64,
     pages_per_block: 16,
     page_bytes: 4096,
+    bits_per_cell: 2,
+    cache_bytes: 256 << 10,
     policy: Policy::BASELINE,
     compression: Compression::None,
     sequences_on: Some(Ground::Tree),
@@ -74,11 +78,12 @@ const TLC: Setup = Setup {
     blocks: 42,
     pages_per_block: 24,
     page_bytes: 16384,
+    bits_per_cell: 3,
     ..MLC
 };
 
 /// All there are.
-const SETUPS: [Setup; 11] = [
+const SETUPS: [Setup; 13] = [
     MLC,
     Setup { name: "native", about: "MLC, data written natively: pages in pairs", policy: Policy::NATIVE_ONLY, ..MLC },
     Setup {
@@ -118,6 +123,22 @@ const SETUPS: [Setup; 11] = [
         blocks: 42,
         page_bytes: 8192,
         policy: Policy::NATIVE_ONLY,
+        sequences_on: None,
+        ..MLC
+    },
+    Setup {
+        name: "no-cache",
+        about: "MLC of 2 KiB pages, mounted without a cache: pages of the index are read whenever they are needed",
+        page_bytes: 2048,
+        cache_bytes: 0,
+        sequences_on: None,
+        ..MLC
+    },
+    Setup {
+        name: "one-bit",
+        about: "SLC of 2 KiB pages: all blocks are programmed in the same order, and no page endangers another",
+        page_bytes: 2048,
+        bits_per_cell: 1,
         sequences_on: None,
         ..MLC
     },
@@ -161,11 +182,12 @@ impl Setup {
         let options = MountOptions {
             policy: self.policy,
             compression: self.compression,
-            cache_bytes: 256 << 10,
+            cache_bytes: self.cache_bytes,
             ..MountOptions::default()
         };
         let mut rig = Rig::small(self.profile, self.blocks, self.pages_per_block, options)?;
         rig.profile.geometry.page_bytes = self.page_bytes;
+        rig.profile.geometry.bits_per_cell = self.bits_per_cell;
         Ok(Rig { faults: FaultConfig::default(), ..rig })
     }
 }
