@@ -122,12 +122,14 @@ pub struct Tap {
     torn: Vec<Torn>,
     /// The operation at which the power goes off for good.
     fuse: Option<u64>,
+    /// The block that was read last for a copy elsewhere, until it is erased.
+    copied_from: Option<u32>,
 }
 
 impl Tap {
     /// Taps a chip; nothing is recorded yet. `faults` is what torn copies go on with; its seed is varied by operation.
     pub fn new(chip: Chip, faults: FaultConfig) -> Self {
-        Self { chip, faults, record: Record::Nothing, torn: Vec::new(), fuse: None }
+        Self { chip, faults, record: Record::Nothing, torn: Vec::new(), fuse: None, copied_from: None }
     }
 
     /// Switches the power off for good after many operations, so that an endless loop ends.
@@ -152,6 +154,11 @@ impl Tap {
 
     pub fn chip_mut(&mut self) -> &mut Chip {
         &mut self.chip
+    }
+
+    /// The block that was read last for a copy elsewhere, unless it was erased since.
+    pub fn copied_from(&self) -> Option<u32> {
+        self.copied_from
     }
 
     /// The chip as a cut right now, between operations, would leave it.
@@ -219,6 +226,10 @@ impl Nand for Tap {
         spare: &mut [u8],
         cause: Cause,
     ) -> Result<ReadInfo, NandError> {
+        let copies = matches!(cause, Cause::Gc | Cause::Migration | Cause::WearLevel);
+        if copies && !data.is_empty() {
+            self.copied_from = Some(block);
+        }
         self.chip.read(block, page, column, data, spare, cause)
     }
 
@@ -238,6 +249,7 @@ impl Nand for Tap {
 
     fn erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
         self.tear(false, |chip| chip.erase(block, cause));
+        self.copied_from = self.copied_from.filter(|&from| from != block);
         self.chip.erase(block, cause)
     }
 

@@ -9,5 +9,5 @@ mod volume;
 pub use call::{Call, Name, Reply, Seen};
 pub use dice::{Dice, Supply, Words};
 pub use generate::{Shape, Step};
-pub use script::Op;
+pub use script::{Op, Work};
 pub use volume::{call_fs, glimpse, observe};

@@ -23,6 +23,16 @@ pub enum Op {
     /// Of the programs, or erases, to come, the one of this number fails.
     FailProgram(u64),
     FailErase(u64),
+    /// Overwrites and background steps until that work is under way.
+    Stir(Work),
+}
+
+/// What a volume does by itself in many steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    Checkpoint,
+    /// The emptying of a block.
+    Emptying,
 }
 
 /// What is done.
@@ -89,6 +99,8 @@ impl fmt::Display for Op {
             Op::Background(steps) => write!(f, "background {steps}"),
             Op::FailProgram(number) => write!(f, "fail-program {number}"),
             Op::FailErase(number) => write!(f, "fail-erase {number}"),
+            Op::Stir(Work::Checkpoint) => f.write_str("stir checkpoint"),
+            Op::Stir(Work::Emptying) => f.write_str("stir emptying"),
         }
     }
 }
@@ -105,13 +117,16 @@ impl FromStr for Op {
             ["background", steps] => return Ok(Op::Background(number(steps)?)),
             ["fail-program", at] => return Ok(Op::FailProgram(number(at)?)),
             ["fail-erase", at] => return Ok(Op::FailErase(number(at)?)),
+            ["stir", "checkpoint"] => return Ok(Op::Stir(Work::Checkpoint)),
+            ["stir", "emptying"] => return Ok(Op::Stir(Work::Emptying)),
             _ => {}
         }
         let Some((word, rest)) = words.split_first() else { return Err("an operation is missing".into()) };
         let Some(&(verb, _, paths, numbers)) = VERBS.iter().find(|(_, known, ..)| known == word) else {
             let known: Vec<&str> = VERBS.iter().map(|(_, known, ..)| *known).collect();
             return Err(format!(
-                "no operation is named \"{word}\"; there are {}, sync, unmount, background, fail-program, fail-erase",
+                "no operation is named \"{word}\"; there are {}, sync, unmount, background, fail-program, fail-erase, \
+                 stir checkpoint, stir emptying",
                 known.join(", ")
             ));
         };
@@ -131,14 +146,14 @@ impl Op {
     }
 
     /// The step it is on this tree, what it writes being told by `seed`; `None` where a path leads nowhere, and for what
-    /// is done to the chip.
+    /// is done to the chip or takes many steps.
     pub fn step(&self, model: &ModelFs, seed: u64) -> Option<Step> {
         Some(match self {
             Op::On(verb, paths, numbers) => Step::Call(call(*verb, paths, numbers, model, seed)?),
             Op::Sync => Step::Call(Call::Sync),
             Op::Unmount => Step::Remount,
             Op::Background(steps) => Step::Background(*steps as usize),
-            Op::FailProgram(_) | Op::FailErase(_) => return None,
+            Op::FailProgram(_) | Op::FailErase(_) | Op::Stir(_) => return None,
         })
     }
 }
@@ -218,7 +233,8 @@ mod tests {
 
     #[test]
     fn operations_read_back_as_they_were_printed() {
-        let text = "create A/foo; write A/foo 10 4096; rename A/foo bar; sync; background 3; fail-program 2; fail-erase 0; unmount";
+        let text = "create A/foo; write A/foo 10 4096; rename A/foo bar; sync; background 3; fail-program 2; fail-erase 0; \
+                    stir checkpoint; stir emptying; unmount";
         let ops = Op::list(text).unwrap();
         let printed: Vec<String> = ops.iter().map(Op::to_string).collect();
         assert_eq!(printed.join("; "), text);

@@ -10,14 +10,18 @@ use crate::content::{Fill, Texture};
 use crate::crash::{Emulated, History, Outcome, Rig, Tap, Twin};
 use crate::ops::{Call, Name, Op, Shape, Step};
 
-/// Part of the capacity that [`Ground::Full`] fills, in percent.
+/// Part of the capacity that [`Ground::Full`] and [`Ground::Busy`] fill, in percent.
 const FULL_PERCENT: u64 = 85;
+/// Chunks of the largest file that a volume is filled with; on [`Ground::Busy`] files are small, so that there are many.
+pub(super) const FILE_CHUNKS: u64 = 13;
+const BUSY_FILE_CHUNKS: u64 = 2;
 /// Part of the capacity that [`Ground::Faded`] fills, in percent; for how long it has no power, in days; and what part of
 /// what the ECC corrects in a codeword is wrong in one then, on average.
 const FADED_PERCENT: u64 = 40;
 const FADED_DAYS: u64 = 365;
 const FADED_SHARE: f64 = 0.7;
 pub(super) const DAY_NS: u64 = 86_400_000_000_000;
+const FADED_NS: u64 = FADED_DAYS * DAY_NS;
 /// Erases by which blocks of [`Ground::Worn`] are apart when it is done.
 const WORN_ERASES: u32 = 20;
 /// Blocks full of what never changes there, and overwrites after which they are ever that far apart.
@@ -28,6 +32,11 @@ const WORN_ENDURANCE: u32 = 400;
 
 /// Overwrites after which a page of the block table is ever written.
 const TABLE_ROUNDS_MAX: u64 = 1_000;
+
+/// Bytes of the smallest page that carries a volume, of the largest that is one slot, and of one of two slots.
+const PAGE_BYTES_MIN: u32 = 2048;
+const ONE_SLOT_BYTES_MAX: u32 = 4096;
+const TWO_SLOT_BYTES: u32 = 8192;
 
 /// One mount in so many need not be like the one before.
 const OTHER_OPTIONS: u64 = 4;
@@ -55,6 +64,10 @@ impl Base {
         match ground {
             Ground::Worn => rig.profile.endurance.native_erases = WORN_ENDURANCE,
             Ground::Faded => let_fade(&mut rig),
+            Ground::Busy => {
+                let_fade(&mut rig);
+                rig.profile.geometry.page_bytes = busy_page_bytes(rig.profile.geometry.page_bytes);
+            }
             Ground::Tree | Ground::Full => {}
         }
         let mut twin = rig.format(Tap::new(rig.chip(1)?, rig.faults.clone()), 1)?;
@@ -64,8 +77,9 @@ impl Base {
         }
         match ground {
             Ground::Tree => {}
-            Ground::Full => fill(&mut twin, FULL_PERCENT)?,
-            Ground::Faded => fill(&mut twin, FADED_PERCENT)?,
+            Ground::Full => fill(&mut twin, FULL_PERCENT, FILE_CHUNKS)?,
+            Ground::Busy => fill(&mut twin, FULL_PERCENT, BUSY_FILE_CHUNKS)?,
+            Ground::Faded => fill(&mut twin, FADED_PERCENT, FILE_CHUNKS)?,
             Ground::Worn => wear(&mut twin)?,
         }
         let shape = rig.shape(&mut twin, FULL_PERCENT, 0)?;
@@ -74,8 +88,8 @@ impl Base {
         history.forget_handles();
         let mut chip = tap.into_chip();
         if ground == Ground::Faded {
-            chip.advance_to_ns(chip.now_ns() + FADED_DAYS * DAY_NS);
-            now_ns += (FADED_DAYS * DAY_NS) as i64;
+            chip.advance_to_ns(chip.now_ns() + FADED_NS);
+            now_ns += FADED_NS as i64;
         }
         let base = Self { rig, chip, history, now_ns, shape };
         let mut base = if ground == Ground::Full { base.until_table_is_due()? } else { base };
@@ -118,6 +132,12 @@ impl Base {
     }
 }
 
+/// Bytes of a page on [`Ground::Busy`]: where a page is a slot, as few as there may be, so that the index has many pages;
+/// else those of two slots.
+fn busy_page_bytes(page_bytes: u32) -> u32 {
+    if page_bytes <= ONE_SLOT_BYTES_MAX { PAGE_BYTES_MIN } else { TWO_SLOT_BYTES }
+}
+
 fn expect_done<C: Emulated>(twin: &mut Twin<C>, call: &Call) -> Result<(), String> {
     match twin.call(call)? {
         Outcome::Done => Ok(()),
@@ -143,8 +163,15 @@ fn let_fade(rig: &mut Rig) {
     rig.faults.bit_errors = BitErrors::Correctable;
 }
 
-/// Writes files until so many percent of the capacity are stored.
-pub(super) fn fill<C: Emulated>(twin: &mut Twin<C>, percent: u64) -> Result<(), String> {
+/// Lets the time pass after which what is written has faded.
+pub(super) fn let_pass(twin: &mut Twin<Tap>) {
+    let chip = twin.fs.chip_mut().chip_mut();
+    chip.advance_to_ns(chip.now_ns() + FADED_NS);
+    twin.now_ns += FADED_NS as i64;
+}
+
+/// Writes files of up to so many chunks until so many percent of the capacity are stored.
+pub(super) fn fill<C: Emulated>(twin: &mut Twin<C>, percent: u64, file_chunks: u64) -> Result<(), String> {
     let stat = twin.fs.statfs().map_err(|error| format!("statfs: {error}"))?;
     let (bytes, chunk_bytes) = (stat.capacity_bytes * percent / 100, u64::from(stat.chunk_bytes));
     for number in 0u64.. {
@@ -152,7 +179,7 @@ pub(super) fn fill<C: Emulated>(twin: &mut Twin<C>, percent: u64) -> Result<(), 
             break;
         }
         let ino = new_file(twin, format!("fill{number}"))?;
-        let len = (chunk_bytes * (1 + number % 13)) as usize;
+        let len = (chunk_bytes * (1 + number % file_chunks)) as usize;
         let fill = Fill { seed: number, start: 0, texture: Texture::Noise };
         expect_done(twin, &Call::Write { ino, offset: 0, len, fill })?;
         expect_done(twin, &Call::Sync)?;

@@ -4,22 +4,26 @@
 //! those is judged.
 
 use super::base::Base;
+use super::busy::stir;
 use super::cut::{Cut, Cuts};
 use super::findings::{Findings, Violation};
 use super::judge::{Depth, Suspect, judge};
+use super::mix::{Mix, arm};
 use super::mkfs;
+use super::overlap::under_way;
 use super::panic::caught;
 use super::setup::{Ground, Setup};
 use crate::content::mix;
 use crate::crash::{Emulated, History, Outcome, Record, Tap, Twin};
-use crate::ops::{Call, Op, Step, Supply, Words};
+use crate::ops::{Call, Op, Step};
 
 /// What is done on a volume.
 #[derive(Clone, Debug)]
 pub enum Script {
     /// These operations, of which the first so many are not cut.
     Ops { ops: Vec<Op>, quiet: usize },
-    /// Random operations: those of these numbers in the sequence of a seed.
+    /// Random operations: those of these numbers in the sequence of a seed. On a busy volume there are background steps
+    /// between them.
     Mix { seed: u64, keep: Vec<usize>, failing: bool },
     /// The chip is formatted: the one with the volume, after these operations, or a new one.
     Format { used: Option<Vec<Op>> },
@@ -33,10 +37,6 @@ pub struct Case {
     pub script: Script,
     pub depth: Depth,
 }
-
-/// Where programs and erases fail in a random script, one does every so many steps: few chips lose more of their blocks.
-/// The next waits for the one before: blocks are kept for one that fails, until room is made for another.
-const FAILING_EVERY: usize = 24;
 
 /// A script under way.
 struct Drive<'a> {
@@ -96,14 +96,6 @@ impl Case {
         self.len() == 0
     }
 
-    /// The words of a random script.
-    fn words(&self) -> Vec<Words> {
-        let Script::Mix { seed, keep, .. } = &self.script else { return Vec::new() };
-        let mut supply = Supply::new(*seed);
-        let all: Vec<Words> = (0..=keep.iter().copied().max().unwrap_or(0)).map(|_| supply.words()).collect();
-        keep.iter().filter_map(|&index| all.get(index).copied()).collect()
-    }
-
     /// Whether step `index` is cut.
     fn is_cut(&self, index: usize) -> bool {
         !matches!(self.script, Script::Ops { quiet, .. } if index < quiet)
@@ -115,48 +107,34 @@ impl Drive<'_> {
         let base = self.base;
         let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone()).with_fuse();
         let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns)?;
-        let words = self.case.words();
-        let mut failures_due = 0;
+        let mut mix = match &self.case.script {
+            Script::Mix { seed, keep, failing } => {
+                Some(Mix::new(*seed, keep, *failing, (self.case.ground, base.shape)))
+            }
+            Script::Ops { .. } | Script::Format { .. } => None,
+        };
         for index in 0..self.case.len() {
             if self.is_shown() {
                 break;
             }
             *at = index;
-            let step = match &self.case.script {
-                Script::Ops { ops, .. } => {
+            let step = match (&self.case.script, &mut mix) {
+                (Script::Ops { ops, .. }, _) => {
                     let Some(op) = ops.get(index) else { break };
                     *during = op.to_string();
-                    if let Op::FailProgram(_) | Op::FailErase(_) = op {
-                        arm(twin.fs.chip_mut(), op);
-                        continue;
-                    }
-                    match op.step(twin.history.live(), index as u64) {
-                        Some(step) => step,
-                        None => {
-                            self.findings.refused += 1;
-                            continue;
-                        }
-                    }
+                    self.prepare(op, index as u64, &mut twin)?
                 }
-                Script::Format { .. } => break,
-                Script::Mix { failing, keep, .. } => {
-                    let Some(words) = words.get(index) else { break };
-                    let due = *failing && keep.get(index).is_some_and(|number| number % FAILING_EVERY == 0);
-                    failures_due += u32::from(due);
-                    if failures_due > 0 && !twin.fs.chip().emulated().failure_is_armed() {
-                        failures_due -= 1;
-                        let soon = u64::from(words[10] % 8);
-                        arm(
-                            twin.fs.chip_mut(),
-                            &if words[9] % 3 == 0 { Op::FailErase(soon) } else { Op::FailProgram(soon) },
-                        );
-                    }
-                    let step = base.shape.draw(words, twin.history.live());
+                (_, Some(mix)) => {
+                    *during = "stir".to_owned();
+                    let step = mix.next(index, &mut twin)?;
                     *during = format!("{step:?}");
                     step
                 }
+                _ => break,
             };
-            twin = self.take(twin, &step, index, during)?;
+            if let Some(step) = step {
+                twin = self.take(twin, &step, index, during)?;
+            }
         }
         let counters = twin.fs.chip().emulated().counters();
         self.findings.migrated = counters.programs.cause(nand::Cause::Migration);
@@ -164,6 +142,20 @@ impl Drive<'_> {
         self.findings.levelled = counters.programs.cause(nand::Cause::WearLevel);
         self.findings.failures = counters.program_failures + counters.erase_failures;
         Ok(twin)
+    }
+
+    /// The step that an operation is. What is none is done at once, and not cut.
+    fn prepare(&mut self, op: &Op, seed: u64, twin: &mut Twin<Tap>) -> Result<Option<Step>, String> {
+        match *op {
+            Op::FailProgram(_) | Op::FailErase(_) => arm(twin.fs.chip_mut(), op),
+            Op::Stir(work) => stir(twin, work, seed)?,
+            _ => {
+                let step = op.step(twin.history.live(), seed);
+                self.findings.refused += usize::from(step.is_none());
+                return Ok(step);
+            }
+        }
+        Ok(None)
     }
 
     /// Takes a step and judges every cut in it and after it.
@@ -178,6 +170,9 @@ impl Drive<'_> {
         twin.fs.chip_mut().record(record);
         let before = twin.history.clone();
         let (checkpoints, tables) = (checkpoints(&mut twin)?, tables(&twin));
+        if is_cut && let Step::Call(call) = step {
+            self.note_overlap(call, &mut twin)?;
+        }
         let (mut twin, allowed) = self.step(twin, (index, step), before)?;
         let tap = twin.fs.chip_mut();
         tap.record(Record::Nothing);
@@ -203,6 +198,16 @@ impl Drive<'_> {
             self.judge(Suspect { torn, history: &twin.history, now_ns: twin.now_ns, step: index, during });
         }
         Ok(twin)
+    }
+
+    /// Counts a call that changes something, or makes that last, where the volume's own work is under way.
+    fn note_overlap(&mut self, call: &Call, twin: &mut Twin<Tap>) -> Result<(), String> {
+        if call.mutates() || *call == Call::Sync {
+            let met = under_way(twin)?;
+            self.findings.met_checkpoints += usize::from(met.checkpoint);
+            self.findings.met_emptyings += usize::from(met.emptying);
+        }
+        Ok(())
     }
 
     /// Whether a violation is known where one is enough.
@@ -260,13 +265,4 @@ fn checkpoints(twin: &mut Twin<Tap>) -> Result<u64, String> {
 /// Where the pages of its block table stand.
 fn tables(twin: &Twin<Tap>) -> Vec<u64> {
     twin.fs.anchor().map(|anchor| anchor.tables).unwrap_or_default()
-}
-
-/// Makes an operation of the chip fail.
-fn arm(tap: &mut Tap, op: &Op) {
-    match *op {
-        Op::FailProgram(number) => tap.chip_mut().fail_program_at(number),
-        Op::FailErase(number) => tap.chip_mut().fail_erase_at(number),
-        _ => {}
-    }
 }

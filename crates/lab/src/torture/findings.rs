@@ -57,6 +57,9 @@ pub struct Findings {
     /// Checkpoints written in what was cut, and steps in which pages of the block table were.
     pub checkpoints: u64,
     pub tables: u64,
+    /// Calls that changed something, or made that last, while a checkpoint was under way, and while a block was emptied.
+    pub met_checkpoints: usize,
+    pub met_emptyings: usize,
     /// Operations that the volume and the model refused, and those for which there was no space.
     pub refused: usize,
     pub no_space: usize,
@@ -95,6 +98,8 @@ impl Findings {
         self.paired_cuts += other.paired_cuts;
         self.checkpoints += other.checkpoints;
         self.tables += other.tables;
+        self.met_checkpoints += other.met_checkpoints;
+        self.met_emptyings += other.met_emptyings;
         self.refused += other.refused;
         self.no_space += other.no_space;
     }

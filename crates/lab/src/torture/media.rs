@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use emulator::{BitErrors, FaultConfig};
 
-use super::base::{DAY_NS, fill};
+use super::base::{DAY_NS, FILE_CHUNKS, fill};
 use super::campaign::{Progress, SHRUNK_MAX, in_ranges};
 use super::damage::damage;
 use super::panic::caught;
@@ -148,7 +148,7 @@ fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> 
     chip.scatter_bad_blocks(0.02).map_err(|error| error.to_string())?;
     let mut run = Run::on(rig, chip, seed, age.crowded_percent, DISRUPTIONS)?;
     if let Some(twin) = run.twin_mut() {
-        fill(twin, mix(seed ^ 2) % (age.filled_percent + 1))?;
+        fill(twin, mix(seed ^ 2) % (age.filled_percent + 1), FILE_CHUNKS)?;
     }
     let mut supply = Supply::new(seed);
     let due: Vec<(usize, bool)> =

@@ -5,6 +5,7 @@
 //! say everything there is to say: they give the same outcome wherever and whenever they are run.
 
 mod base;
+mod busy;
 mod campaign;
 mod case;
 mod cut;
@@ -12,9 +13,12 @@ mod damage;
 mod findings;
 mod judge;
 mod media;
+mod mix;
 mod mkfs;
+mod overlap;
 mod panic;
 mod parallel;
+mod processes;
 mod sequences;
 mod setup;
 mod shrink;
@@ -26,6 +30,7 @@ pub use cut::{Cut, Cuts};
 pub use findings::{Findings, Violation};
 pub use judge::Depth;
 pub use media::{MEDIA_STEPS, MediaReport, MediaRun, MediaViolation, media_run, media_runs};
-pub use sequences::{cases, formats, mixes, processes, sequences};
+pub use processes::processes;
+pub use sequences::{cases, formats, mixes, sequences};
 pub use setup::{Ground, Setup};
 pub use shrink::shrink;

@@ -1,8 +1,12 @@
-//! The cases there are: all sequences of one and two operations on a small tree, random histories on a full volume, and
-//! each internal process by itself. Invariant: the same arguments give the same cases in the same order.
+//! The cases there are: all sequences of one and two operations on a small tree, random histories on a full volume and
+//! on a busy one, and each internal process by itself. Invariant: the same arguments give the same cases in the same
+//! order.
+
+use std::ops::Range;
 
 use super::case::{Case, Script};
 use super::judge::Depth;
+use super::processes::processes;
 use super::setup::{Ground, Setup};
 use crate::ops::Op;
 
@@ -54,14 +58,14 @@ const LONG: [&str; 2] = ["write foo 0 60000", "append A/bar 40000"];
 const SEQUENCE_DEPTH: Depth = Depth { every_tear: true, again: [2, 1] };
 /// How random histories are.
 const MIX_DEPTH: Depth = Depth { every_tear: false, again: [4, 1] };
-/// How internal processes are, but in every way where everything is run.
-const PROCESS_DEPTH: Depth = Depth { every_tear: false, again: [2, 1] };
 
-/// Of a slice: one of so many sequences, and random histories of each setup.
+/// Of a slice: one of so many sequences, and random histories of each setup, on a full volume and on a busy one.
 const SLICE_SEQUENCES: usize = 16;
 const SLICE_MIXES: u64 = 3;
+const SLICE_BUSY: u64 = 2;
 /// Random histories of each setup where everything is run.
 const ALL_MIXES: u64 = 30;
+const ALL_BUSY: u64 = 30;
 /// Times a volume is mounted at most before its chip is formatted.
 const FORMAT_MOUNTS: usize = 6;
 /// Operations of a random history.
@@ -69,11 +73,14 @@ const MIX_STEPS: usize = 60;
 
 /// Everything, or a part that takes minutes; random histories have seeds from `seed` on.
 pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<Vec<Case>, String> {
-    let (each, mixed) = if everything { (1, ALL_MIXES) } else { (SLICE_SEQUENCES, SLICE_MIXES) };
+    let (each, mixed, busy) =
+        if everything { (1, ALL_MIXES, ALL_BUSY) } else { (SLICE_SEQUENCES, SLICE_MIXES, SLICE_BUSY) };
     let named = |case: &Case| setups.iter().any(|setup| setup.name == case.setup.name);
     let mut cases: Vec<Case> = processes()?.into_iter().map(|(_, case)| case).filter(named).collect();
     cases.iter_mut().for_each(|process| process.depth.every_tear = everything);
-    cases.extend(setups.iter().flat_map(|&setup| mixes(setup, seed..seed + mixed, MIX_STEPS)));
+    for (ground, count) in [(Ground::Full, mixed), (Ground::Busy, busy)] {
+        cases.extend(setups.iter().flat_map(|&setup| mixes(setup, ground, seed..seed + count, MIX_STEPS)));
+    }
     for &setup in setups {
         cases.extend(formats(setup)?);
     }
@@ -118,10 +125,10 @@ pub fn sequences(setup: &'static Setup) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// Random histories of so many steps each on a volume that is nearly full; in every third one programs and erases fail.
-pub fn mixes(setup: &'static Setup, seeds: std::ops::Range<u64>, steps: usize) -> Vec<Case> {
+/// Random histories of so many steps each on a volume; in every third one programs and erases fail.
+pub fn mixes(setup: &'static Setup, ground: Ground, seeds: Range<u64>, steps: usize) -> Vec<Case> {
     let mix = |seed: u64| Script::Mix { seed, keep: (0..steps).collect(), failing: seed % 3 == 2 };
-    seeds.map(|seed| Case { setup, ground: Ground::Full, script: mix(seed), depth: MIX_DEPTH }).collect()
+    seeds.map(|seed| Case { setup, ground, script: mix(seed), depth: MIX_DEPTH }).collect()
 }
 
 /// Formatting of a new chip, of a used one, and of one that is nearly full and was mounted several times: where in its
@@ -132,93 +139,6 @@ pub fn formats(setup: &'static Setup) -> Result<Vec<Case>, String> {
     for mounts in 0..=FORMAT_MOUNTS {
         let ops = Op::list(&"write fill1 0 90000; sync; unmount; ".repeat(mounts))?;
         cases.push(case(Ground::Full, Some(ops)));
-    }
-    Ok(cases)
-}
-
-/// Each internal process by itself, by name.
-pub fn processes() -> Result<Vec<(&'static str, Case)>, String> {
-    let create = |count: usize| (0..count).map(|n| format!("create A/file{n}; ")).collect::<String>();
-    let overwrite = |count: usize| (0..count).map(|n| format!("write fill{} 0 8192; ", n % 20)).collect::<String>();
-    // A block that failed holds a file between others, which is changed when some of them have been copied.
-    let emptied = |n: usize| {
-        format!(
-            "create A/a{n}; write A/a{n} 0 4096; sync; create A/b{n}; write A/b{n} 0 4096; sync; fail-program 0; \
-             write foo 0 4096; sync; background {}; chmod A/a{n} 384; sync; background 20; ",
-            2 + n % 4
-        )
-    };
-    let removal = "open foo; open A/bar; open B; unlink foo; sync; create new; write new 0 9000; rename new A/bar; rmdir B; \
-                   sync; background 60; mkdir C; sync; unmount";
-    let filling = (0..12).map(|n| format!("append fill{n} 400000; ")).collect::<String>();
-    let filling = filling + "create new; sync; write fill1 0 9000; unlink fill2; write fill3 0 9000; sync; unmount";
-    let changing = "background 99; ".to_owned() + &(0..8).map(emptied).collect::<String>() + "unmount";
-    let list = [
-        ("unmount", &["slc", "native", "tlc"][..], Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
-        (
-            "block table",
-            &["many-blocks"],
-            Ground::Full,
-            "write fill1 0 9000; unmount; ".to_owned() + &overwrite(120) + "sync; unmount",
-            0,
-        ),
-        ("removal of what is open", &["slc", "native"], Ground::Tree, removal.to_owned(), 3),
-        ("checkpoint", &["slc", "native", "tlc"], Ground::Tree, create(300) + "sync; background 60; sync", 150),
-        (
-            "migration",
-            &["slc", "lz4", "channels", "many-blocks", "tlc-lz4"],
-            Ground::Full,
-            overwrite(40) + "sync; background 200; sync",
-            0,
-        ),
-        (
-            "collection",
-            &["native", "native-lz4", "two-slots"],
-            Ground::Full,
-            overwrite(40) + "sync; background 200; sync",
-            0,
-        ),
-        ("changes while blocks are emptied", &["slc"], Ground::Tree, changing, 1),
-        (
-            "levelling",
-            &["slc", "native", "two-slots", "tlc-native"],
-            Ground::Worn,
-            "write foo 0 4096; sync; background 60; sync".to_owned(),
-            2,
-        ),
-        (
-            "renewal",
-            &["slc", "native", "many-blocks", "two-slots", "tlc-lz4"],
-            Ground::Faded,
-            "write foo 0 4096; sync; background 3000; sync".to_owned(),
-            2,
-        ),
-        ("running out of space", &["slc", "native", "slc-only"], Ground::Full, filling, 0),
-        (
-            "retirement",
-            &["slc", "slc-only", "channels", "two-slots"],
-            Ground::Full,
-            "fail-program 2; write fill1 0 20000; sync; background 100; fail-erase 1; write fill2 0 40000; sync; \
-             fail-program 0; append foo 30000; sync; unmount"
-                .to_owned(),
-            0,
-        ),
-        (
-            "retirement of a word line",
-            &["tlc-native", "tlc-lz4"],
-            Ground::Full,
-            "fail-program 0; write fill1 0 20000; sync; background 100; fail-erase 0; write fill2 0 90000; sync; \
-             fail-program 1; append foo 90000; sync; unmount"
-                .to_owned(),
-            0,
-        ),
-    ];
-    let mut cases = Vec::new();
-    for (name, setups, ground, text, quiet) in list {
-        for setup in setups {
-            let case = case(Setup::named(setup)?, ground, &text, quiet)?;
-            cases.push((name, Case { depth: PROCESS_DEPTH, ..case }));
-        }
     }
     Ok(cases)
 }

@@ -32,6 +32,10 @@ pub enum Ground {
     Tree,
     /// The same, and files up to 85 % of the capacity.
     Full,
+    /// The tree and small files up to 85 % of the capacity, on a chip of small pages, so that the index has many. What is
+    /// written fades in a year. Random histories find a checkpoint, or the emptying of a block, under way when they begin
+    /// and again after every few operations.
+    Busy,
     /// The same tree on a chip of which one part was written again and again: levelling is due.
     Worn,
     /// The tree and files up to 40 % of the capacity, after a year without power: reading takes most of what the ECC
@@ -40,7 +44,7 @@ pub enum Ground {
 }
 
 impl Ground {
-    pub const ALL: [Ground; 4] = [Ground::Tree, Ground::Full, Ground::Worn, Ground::Faded];
+    pub const ALL: [Ground; 5] = [Ground::Tree, Ground::Full, Ground::Busy, Ground::Worn, Ground::Faded];
 
     /// The ground of that name.
     pub fn named(name: &str) -> Result<Ground, String> {
@@ -52,6 +56,7 @@ impl Ground {
         match self {
             Ground::Tree => "tree",
             Ground::Full => "full",
+            Ground::Busy => "busy",
             Ground::Worn => "worn",
             Ground::Faded => "faded",
         }
