@@ -22,7 +22,8 @@ const OVERLAPPING: [&str; 9] = [
     "unlink fill#",
     "setxattr foo 900",
 ];
-/// How often work is brought under way before them.
+/// Calls that come before work is brought under way again, and how often all of them come.
+const CALLS: usize = 3;
 const ROUNDS: usize = 4;
 
 /// A process: its name, the setups it is run on, what stands on their volumes, its script, and how many operations of
@@ -110,12 +111,11 @@ fn overlapping() -> Vec<Process> {
     ]
 }
 
-/// Work is brought under way, and the calls come. In every other round each is synced before the next; in the others two
-/// background steps begin a commit, which the next call meets.
+/// Again and again work is brought under way, and some calls come. In every other round each is synced before the next; in
+/// the others two background steps begin a commit, which the next call meets.
 fn overlap(work: &str, round: usize) -> String {
     let steps = if round.is_multiple_of(2) { "background 1; sync; background 1" } else { "background 2" };
-    let call = |(at, call): (usize, &&str)| {
-        format!("{}; {steps}; ", call.replace('#', &(round * OVERLAPPING.len() + at).to_string()))
-    };
-    format!("stir {work}; ") + &OVERLAPPING.iter().enumerate().map(call).collect::<String>()
+    let call = |at: usize| OVERLAPPING[at].replace('#', &(round * OVERLAPPING.len() + at).to_string());
+    let begun = |at: usize| if at.is_multiple_of(CALLS) { format!("stir {work}; ") } else { String::new() };
+    (0..OVERLAPPING.len()).map(|at| format!("{}{}; {steps}; ", begun(at), call(at))).collect()
 }
