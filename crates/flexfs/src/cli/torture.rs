@@ -23,6 +23,10 @@ it was complete (full), it reads well once (unstable), it does not read (uncorre
 cut again, and again. A chip that comes back must mount, hold everything synced, show a state between two operations,
 be in order, and take writes. docs/DESIGN.md says what is guaranteed.
 
+On a busy volume overwrites and background steps bring a checkpoint, or the emptying of a block, under way before a random
+history begins and every 20 operations of it; the operations 'stir checkpoint' and
+'stir emptying' do so in a script.
+
 With --media programs and erases fail in random histories, bits flip (up to as many as the ECC corrects), months pass,
 the power goes now and then, and at the end pages are damaged: nothing may be lost before that, and nothing be wrong
 after, but refused; what is written beside the damage must be there after the next mount.
@@ -61,7 +65,7 @@ pub struct Torture {
 #[derive(Args)]
 #[command(next_help_heading = "One case")]
 pub struct Replay {
-    /// What stands on the volume: tree, full, worn or faded
+    /// What stands on the volume: tree, full, busy, worn or faded
     #[arg(long, default_value = "tree", value_parser = Offered { names: || Ground::ALL.map(Ground::name).to_vec(), read: Ground::named })]
     pub ground: Ground,
     /// These operations, apart by semicolons; with --format, they come before it

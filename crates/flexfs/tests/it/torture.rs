@@ -25,6 +25,14 @@ fn of_a_script_only_the_cuts_that_are_named_are_judged() {
 }
 
 #[test]
+fn calls_that_meet_work_under_way_are_counted() {
+    let ops = "stir checkpoint; create new; sync; stir emptying; unlink new; sync";
+    let report = json(&["--chip", "no-cache", "--ground", "busy", "--ops", ops, "--cut", "after:1"]);
+    let met = |work: &str| report["calls_during"][work].as_u64();
+    assert!(met("checkpoint") >= Some(2) && met("emptying") >= Some(2) && report["violations"] == 0, "{report}");
+}
+
+#[test]
 fn formatting_is_cut_on_a_used_chip_and_on_a_new_one() {
     // Of a new chip no block is erased.
     for (chip, points) in [("used", 40..400), ("new", 1..10)] {
