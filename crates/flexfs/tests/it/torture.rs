@@ -27,7 +27,7 @@ fn of_a_script_only_the_cuts_that_are_named_are_judged() {
 #[test]
 fn calls_that_meet_work_under_way_are_counted() {
     let ops = "stir checkpoint; create new; sync; stir emptying; unlink new; sync";
-    let report = json(&["--chip", "no-cache", "--ground", "busy", "--ops", ops, "--cut", "after:1"]);
+    let report = json(&["--chip", "no-cache", "--ground", "busy", "--ops", ops, "--cut", "after:2"]);
     let met = |work: &str| report["calls_during"][work].as_u64();
     assert!(met("checkpoint") >= Some(2) && met("emptying") >= Some(2) && report["violations"] == 0, "{report}");
 }
