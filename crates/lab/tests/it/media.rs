@@ -260,8 +260,11 @@ fn a_chip_with_many_damaged_pages_never_makes_it_panic() {
     assert!(mounted > 0);
 }
 
-/// Seeded histories on failing media.
-const RUNS: u64 = 150;
+/// Seeded histories on failing media, and programs that migrate and that collect in all of them, at least: on small volumes
+/// there are few in each.
+const RUNS: u64 = 200;
+const MIGRATED_MIN: u64 = 7_500;
+const COLLECTED_MIN: u64 = 750;
 
 #[test]
 fn failing_blocks_and_bit_errors_lose_nothing_and_damage_never_reads_wrong() {
@@ -272,5 +275,5 @@ fn failing_blocks_and_bit_errors_lose_nothing_and_damage_never_reads_wrong() {
     println!("{RUNS} runs: {all:?}");
     assert!(all.failures > RUNS && all.corrected_bits > 1_000 * RUNS && all.refused_reads > RUNS / 2, "{all:?}");
     assert!(all.written_beside > RUNS / 2, "{all:?}");
-    assert!(all.tally.migrated > 50 * RUNS && all.tally.collected > 5 * RUNS, "{all:?}");
+    assert!(all.tally.migrated > MIGRATED_MIN && all.tally.collected > COLLECTED_MIN, "{all:?}");
 }
