@@ -10,7 +10,9 @@ use alloc::vec::Vec;
 use nand::{Cause, CellMode, Nand, NandError};
 
 use super::Flash;
+use super::blocks::{BlockTable, Horizon};
 use super::newest::{self, Found, Page};
+use super::slots::Slots;
 use crate::error::{Error, Result};
 use crate::format::anchor::{Anchor, MAKESHIFT_UNITS, Named, half_used, ordinary_units};
 use crate::format::table::{BlockEntry, Use};
@@ -52,6 +54,8 @@ pub struct AnchorLog {
     pub(super) makeshift: bool,
     /// Whether this mount has written an anchor: only then is the newest known to be stable.
     pub(super) own: bool,
+    /// Another block is in the pair than the newest anchor lists.
+    pub(super) pair_changed: bool,
 }
 
 impl AnchorLog {
@@ -89,6 +93,10 @@ impl AnchorLog {
     /// Whether the other block of the pair is to be made ready, of blocks with so many units: well before it is needed, so
     /// that there is time to find another should it have gone bad.
     pub fn needs_other(&self, units: u32) -> bool {
+        self.own && (self.pair_changed || self.other_is_due(units))
+    }
+
+    fn other_is_due(&self, units: u32) -> bool {
         self.own && self.other == Other::Old && self.unit >= half_used(units)
     }
 
@@ -107,7 +115,7 @@ impl<N: Nand> Flash<N> {
                 self.move_on()?;
             }
             // A mount that finds nothing behind the first half relies on it that the pair was another there at most.
-            if self.anchors.needs_other(self.slots.shape.slc.units) {
+            if self.anchors.other_is_due(self.slots.shape.slc.units) {
                 self.prepare_other(true)?;
             }
             anchor.serial = self.anchors.last.as_ref().map_or(0, |last| last.serial) + 1;
@@ -123,7 +131,7 @@ impl<N: Nand> Flash<N> {
             if self.program_anchor(block, unit, &anchor)? {
                 (self.anchors.newest, self.anchors.end) = (current, unit + 1);
                 self.anchors.last = Some(anchor.clone());
-                self.anchors.own = true;
+                (self.anchors.own, self.anchors.pair_changed) = (true, false);
                 return Ok(());
             }
             if !self.anchors.makeshift {
@@ -284,12 +292,18 @@ impl<N: Nand> Flash<N> {
         Ok(())
     }
 
-    /// Makes the other block of the pair ready, or another one in its place.
-    pub fn ready_other(&mut self) -> Result<()> {
-        let pair = self.anchors.pair;
-        self.prepare_other(true)?;
-        // A block taken out of the pair must not be used while an anchor still lists it.
-        if pair == self.anchors.pair { Ok(()) } else { self.rewrite_anchor() }
+    /// One step towards making the other block of the pair ready, or a less worn one in its place.
+    pub fn ready_step(&mut self) -> Result<()> {
+        if self.anchors.pair_changed {
+            return if self.flush_unit()? { Ok(()) } else { self.rewrite_anchor() };
+        }
+        let other = self.anchors.pair.get(1 - self.anchors.newest.min(1)).copied();
+        let worn = other.filter(|&block| self.slots.is_worn(block));
+        let fresh = worn.and_then(|worn| less_worn(&self.slots.blocks, self.horizon(), worn));
+        match fresh.filter(|&block| !self.slots.blocks.get(block).entry.erased) {
+            Some(fresh) => self.slots.erase(fresh, Cause::Metadata).map(|_| ()),
+            None => self.prepare_other(true),
+        }
     }
 
     /// Finds a block for the pair that has lost one, now that one may be free.
@@ -311,7 +325,7 @@ impl<N: Nand> Flash<N> {
         let entry = self.slots.blocks.get(block).entry;
         let bad = entry.used_as == Use::Bad || entry.failing || self.slots.nand.is_bad(block);
         self.anchors.other = Other::Ready;
-        if for_wear && !bad && self.slots.blocks.is_ahead(block, WEAR_MARGIN) && self.replace_anchor_block(other)? {
+        if for_wear && self.slots.is_worn(block) && self.replace_anchor_block(other)? {
             return Ok(());
         }
         if !bad && self.slots.erase(block, Cause::Metadata)? {
@@ -355,6 +369,22 @@ impl<N: Nand> Flash<N> {
         if let Some(to) = self.anchors.pair.get_mut(which) {
             *to = fresh;
         }
+        self.anchors.pair_changed = true;
         Ok(true)
     }
+}
+
+impl<N: Nand> Slots<N> {
+    /// Whether a block of the pair is good, but erased far more often than others.
+    fn is_worn(&self, block: u32) -> bool {
+        let entry = self.blocks.get(block).entry;
+        let bad = entry.used_as == Use::Bad || entry.failing || self.nand.is_bad(block);
+        !bad && self.blocks.is_ahead(block, WEAR_MARGIN)
+    }
+}
+
+/// The block that may take the place of this one of the pair, if that is more worn.
+fn less_worn(blocks: &BlockTable, horizon: Horizon, old: u32) -> Option<u32> {
+    let (fresh, block) = blocks.free_for_anchors(horizon).min_by_key(|(_, block)| block.entry.erases)?;
+    (block.entry.erases < blocks.get(old).entry.erases).then_some(fresh)
 }

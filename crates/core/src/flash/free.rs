@@ -78,6 +78,12 @@ impl<'a> Free<'a> {
         emptied.map(|(number, _)| number).collect()
     }
 
+    /// The block that is taken next, if it is not erased yet.
+    pub fn next_to_erase(&self) -> Option<u32> {
+        let next = self.blocks.pick(self.horizon, Take::LeastWorn)?;
+        (!self.blocks.get(next).entry.erased).then_some(next)
+    }
+
     /// Erases of the most worn block that can be taken.
     pub fn worn_erases(&self) -> u32 {
         let worn = self.blocks.pick(self.horizon, Take::MostWorn);

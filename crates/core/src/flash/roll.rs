@@ -77,6 +77,11 @@ impl<N: Nand> Flash<N> {
 
     /// Takes a free block for a head to go on in, once it is erased. It counts as open, so that nothing else takes it.
     fn take_next(&mut self, id: HeadId, purpose: Purpose) -> Result<Option<u32>> {
+        if self.anchors.pair_changed && self.phase.is_logged() {
+            // A block taken out of the pair must not be used while an anchor still lists it.
+            self.ready_step()?;
+            return Ok(None);
+        }
         let next = self.slots.blocks.pick(self.horizon(), purpose.take).ok_or(Error::NoSpace)?;
         if !self.slots.blocks.get(next).entry.erased {
             // One that is erased is picked again, unless that failed.

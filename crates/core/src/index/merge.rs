@@ -61,6 +61,11 @@ impl Merge {
     /// Writes at most one page. The new tree, when it is complete.
     pub fn step<N: Nand>(&mut self, flash: &mut Flash<N>, frozen: &Delta) -> Result<Option<Tree>> {
         let capacity = page::capacity(flash.shape().slot_bytes);
+        // Whatever opens a block comes before anything is read: a step does one or the other.
+        let writes = !self.carry.is_empty() || self.next_change(frozen).is_some();
+        if writes && !flash.prepare(HeadId::Meta, Purpose::of(Cause::Metadata))? {
+            return Ok(None);
+        }
         let reads = flash.slots().reads();
         loop {
             let spent = flash.slots().reads() - reads;
@@ -90,15 +95,13 @@ impl Merge {
             if flash.flush_pages()? || flash.has_moved() {
                 return Ok(None);
             }
-            if let Some(tree) = self.next_level() {
-                return Ok(Some(tree));
-            }
+            return Ok(self.next_level());
         }
     }
 
-    /// Writes a page, unless too much was read since a step began after so many reads, or the head has to go on first.
+    /// Writes a page, unless too much was read since a step began after so many reads.
     fn write_after<N: Nand>(&mut self, flash: &mut Flash<N>, capacity: usize, reads: u64) -> Result<Option<Tree>> {
-        if flash.slots().reads() - reads <= 1 && flash.prepare(HeadId::Meta, Purpose::of(Cause::Metadata))? {
+        if flash.slots().reads() - reads <= 1 {
             self.write(flash, capacity)?;
         }
         Ok(None)

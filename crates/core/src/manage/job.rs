@@ -20,6 +20,8 @@ pub enum Job {
     Level { victim: u32 },
     /// Make the block ready that anchors go on in next.
     ReadyAnchors,
+    /// Erase the block that is taken next.
+    EraseAhead,
     /// Retire the blocks that failed and that nothing needs any more.
     Retire,
     /// Nothing before this time, or before a call.
@@ -44,7 +46,12 @@ pub enum Refresh {
 pub enum Progress {
     /// It need not be begun.
     Idle,
+    /// It may be begun where nobody waits.
+    Worthwhile,
+    /// It is to be begun; callers do a few steps of it each.
     Due,
+    /// It can wait no longer.
+    Overdue,
     UnderWay,
 }
 
@@ -61,6 +68,8 @@ pub trait View {
     /// Whether this mount has written anything.
     fn is_own(&self) -> bool;
     fn supply(&self) -> Supply;
+    /// Free blocks less the budget of a call that comes when the log heads are full and a checkpoint is due.
+    fn headroom_ahead(&self) -> i64;
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone;
     /// Whether any block is failing or fading.
     fn has_weak_blocks(&self) -> bool;
@@ -70,6 +79,19 @@ pub trait View {
     fn has_retirable(&self) -> bool;
     /// Whether blocks wait for a checkpoint to be free.
     fn has_waiting(&self) -> bool;
+    /// Whether the heads have the room that a commit may take.
+    fn commit_has_room(&self) -> bool;
+    /// Whether the next copy, though it take a block, leaves as many free as a recovery may need.
+    fn may_copy(&self) -> bool;
+    /// Whether the block to be taken next is not erased yet.
+    fn next_needs_erase(&self) -> bool;
+    /// Live bytes in the log.
+    fn live_bytes(&self) -> u64;
+    /// Sequence number of the next slot of the log.
+    fn next_seq(&self) -> u64;
+    fn slot_bytes(&self) -> u32;
+    /// Bytes an SLC block takes: the smallest that callers write to, whatever the policy.
+    fn slc_block_bytes(&self) -> u32;
     /// Bytes a destination block takes.
     fn target_bytes(&self) -> u32;
     /// Erases of the most worn block that can be taken.

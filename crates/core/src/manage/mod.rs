@@ -1,11 +1,16 @@
 //! The managers: what the policies of a volume remember, and what they decide with it.
 //!
 //! They hear what came of their jobs; they are asked where something goes ([`Manager::place`]) and what to
-//! do next ([`Manager::next_job`], [`Manager::next_job_for_room`]). Invariant: nothing here touches a chip.
+//! do next ([`Manager::next_job`], [`Manager::next_job_for_room`]), and how much of it callers owe ([`Manager::owed`]). Invariant: nothing here touches a chip.
 
-mod decide;
+mod idle;
 pub mod job;
+mod pace;
+mod room;
+#[cfg(test)]
+mod tests;
 
+use self::pace::Pace;
 use crate::policy::place::{self, Write};
 use crate::policy::{Policy, Region};
 
@@ -33,12 +38,23 @@ pub struct Manager {
     fruitless_at: Option<u64>,
     /// While room is made: a checkpoint or a seal gained no block, and none was emptied since.
     waited_in_vain: bool,
+    /// Steps done in a row to make room for a commit that is due.
+    late_steps: u32,
+    pace: Pace,
 }
 
 impl Manager {
     /// The managers of a volume that follows `policy`.
     pub fn new(policy: Policy) -> Self {
-        Self { policy, scrub: Scrub::default(), collections: 0, fruitless_at: None, waited_in_vain: false }
+        Self {
+            policy,
+            scrub: Scrub::default(),
+            collections: 0,
+            fruitless_at: None,
+            waited_in_vain: false,
+            late_steps: 0,
+            pace: Pace::default(),
+        }
     }
 
     /// The policy they follow.

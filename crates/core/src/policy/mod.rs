@@ -104,7 +104,7 @@ impl BlockView {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
     #[test]

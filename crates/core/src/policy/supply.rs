@@ -19,7 +19,12 @@ pub struct Budget {
 impl Budget {
     /// Blocks that must be free for a call to begin.
     pub fn for_call(&self) -> u32 {
-        self.host + self.index + self.for_collection()
+        self.host + self.for_commit()
+    }
+
+    /// Blocks that must be free for a call to begin that opens none.
+    pub fn for_commit(&self) -> u32 {
+        self.index + self.for_collection()
     }
 
     /// Blocks that must be free for collection to begin.

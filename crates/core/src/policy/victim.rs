@@ -9,8 +9,20 @@ use super::BlockView;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
     pub block: u32,
+    pub live_bytes: u32,
     /// A checkpoint should come first: with it, a block can be used again that gains far more than any other.
     pub after_checkpoint: bool,
+}
+
+/// Eighths of a destination block that may be live in a victim ahead of need: emptying fuller ones wears far more than it
+/// gains, and there would be no end to it.
+const AHEAD_LIVE_EIGHTHS: u64 = 7;
+
+impl Victim {
+    /// Whether it is worth emptying before anyone needs the room.
+    pub fn gains_enough(&self, target_bytes: u32) -> bool {
+        u64::from(self.live_bytes) * 8 <= u64::from(target_bytes) * AHEAD_LIVE_EIGHTHS
+    }
 }
 
 /// How good a victim is; smaller is better.
@@ -41,13 +53,39 @@ pub fn choose(blocks: impl Iterator<Item = BlockView>, target_bytes: u32) -> Opt
         }
     }
     let gain = |rank: Rank| target_bytes.saturating_sub(rank.live_bytes);
+    let victim = |rank: Rank, after_checkpoint| {
+        Some(Victim { block: rank.number, live_bytes: rank.live_bytes, after_checkpoint })
+    };
     match (old, recent) {
-        (Some(old), Some(recent)) if old.sound && gain(recent) > 3 * gain(old) => {
-            Some(Victim { block: recent.number, after_checkpoint: true })
-        }
-        (Some(old), _) => Some(Victim { block: old.number, after_checkpoint: false }),
-        (None, recent) => recent.map(|recent| Victim { block: recent.number, after_checkpoint: true }),
+        (Some(old), Some(recent)) if old.sound && gain(recent) > 3 * gain(old) => victim(recent, true),
+        (Some(old), _) => victim(old, false),
+        (None, recent) => victim(recent?, true),
     }
+}
+
+/// How finely victims are told apart by what is live in them.
+const CLASSES: usize = 16;
+/// Blocks ahead for which it is asked what they cost: victims soon become dearer where cheap ones are few.
+const COSTED_BLOCKS: u64 = 2;
+
+/// Bytes to be copied for one more free block, from the emptiest of these blocks on: each gains what is not live in it.
+/// `None`: nothing is gained by any.
+pub fn cost_of_block_bytes(blocks: impl Iterator<Item = BlockView>, target_bytes: u32) -> Option<u64> {
+    let mut classes = [(0, 0); CLASSES];
+    for block in blocks.filter(|block| block.is_movable() && block.live_bytes < target_bytes) {
+        let class = u64::from(block.live_bytes) * CLASSES as u64 / u64::from(target_bytes);
+        if let Some((gain_bytes, live_bytes)) = classes.get_mut(class as usize) {
+            *gain_bytes += u64::from(target_bytes - block.live_bytes);
+            *live_bytes += u64::from(block.live_bytes);
+        }
+    }
+    let (mut gained_bytes, mut copied_bytes) = (0, 0);
+    for (gain_bytes, live_bytes) in classes.into_iter().filter(|&(gain_bytes, _)| gain_bytes > 0) {
+        let wanted_bytes = (COSTED_BLOCKS * u64::from(target_bytes) - gained_bytes).min(gain_bytes);
+        gained_bytes += wanted_bytes;
+        copied_bytes += live_bytes * wanted_bytes / gain_bytes;
+    }
+    (gained_bytes > 0).then(|| copied_bytes * u64::from(target_bytes) / gained_bytes)
 }
 
 /// Log blocks opened between two checkpoints, at most.
@@ -58,10 +96,23 @@ pub fn checkpoint_interval_blocks(blocks: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::tests::block;
-    use super::*;
+    use super::{BlockView, cost_of_block_bytes};
 
-    fn victim(block: u32, after_checkpoint: bool) -> Option<Victim> {
-        Some(Victim { block, after_checkpoint })
+    fn victim(block: u32, after_checkpoint: bool) -> Option<(u32, bool)> {
+        Some((block, after_checkpoint))
+    }
+
+    fn choose(blocks: impl Iterator<Item = BlockView>, target_bytes: u32) -> Option<(u32, bool)> {
+        super::choose(blocks, target_bytes).map(|found| (found.block, found.after_checkpoint))
+    }
+
+    #[test]
+    fn a_block_more_costs_the_copies_from_all_that_must_be_emptied_for_it() {
+        let cost = |live: &[u32]| cost_of_block_bytes((1..).zip(live).map(|(number, &live)| block(number, live)), 160);
+        assert_eq!(cost(&[160, 0]), None, "nothing is gained");
+        assert_eq!(cost(&[80; 9]), Some(160), "two half-full blocks");
+        assert_eq!(cost(&[120; 9]), Some(480), "four blocks of three quarters");
+        assert_eq!(cost(&[80, 80, 120, 120, 120, 120]), Some(320), "the next block and the one after it");
     }
 
     #[test]

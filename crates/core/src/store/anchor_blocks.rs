@@ -29,13 +29,22 @@ impl<N: Nand> Store<N> {
     }
 
     /// Makes the block ready that anchors go on in next, if it is time.
-    pub(super) fn ready_anchor_pair(&mut self) -> Result<()> {
-        if !self.records.flash.anchors().needs_other(self.records.flash.shape().slc.units) {
-            return Ok(());
+    fn ready_anchor_pair(&mut self) -> Result<()> {
+        while self.needs_other_anchor_block() {
+            self.ready_anchor_step()?;
         }
-        let outcome = self.records.flash.ready_other();
+        Ok(())
+    }
+
+    /// One step of that.
+    pub(super) fn ready_anchor_step(&mut self) -> Result<()> {
+        let outcome = self.records.flash.ready_step();
         self.records.follow_moved()?;
         outcome
+    }
+
+    fn needs_other_anchor_block(&self) -> bool {
+        self.records.flash.anchors().needs_other(self.records.flash.shape().slc.units)
     }
 
     fn complete_anchor_pair(&mut self) -> Result<()> {

@@ -56,6 +56,19 @@ impl Call {
     }
 }
 
+/// The budget of a call that comes when no head has room left and a checkpoint is due: what is done ahead aims at this.
+pub(super) fn ahead<N: Nand>(records: &Records<N>, call: Call) -> Budget {
+    let changes = records.options.changes_max().max(records.index.all_changes());
+    let index = blocks_for(records.flash.shape(), checkpoint_slots(records, changes), 0, 1);
+    Budget { index, recovery: index + copy_blocks(records, 0), ..of(records, call) }
+}
+
+/// Blocks that must stay free when a copy takes one: in it there is room for what a recovery copies.
+pub(super) fn beside_copies<N: Nand>(records: &Records<N>, target_slots: u32) -> u32 {
+    let index = index_blocks(records, checkpoint_slots(records, records.index.all_changes()), ROOMY);
+    index + copy_blocks(records, copy_room(records).max(target_slots)) + FAILING_BLOCKS
+}
+
 /// The budget of the next call.
 pub(super) fn of<N: Nand>(records: &Records<N>, call: Call) -> Budget {
     // Where a block has failed, the next may before collection has made up for that one.
@@ -63,7 +76,7 @@ pub(super) fn of<N: Nand>(records: &Records<N>, call: Call) -> Budget {
     Budget {
         host: host_blocks(records, call) + failing,
         collection: COLLECTION_BLOCKS,
-        index: index_blocks(records, checkpoint_slots(records), 1),
+        index: index_blocks(records, checkpoint_slots(records, records.index.all_changes()), 1),
         recovery: recovery_blocks(records),
         spare: FAILING_BLOCKS,
     }
@@ -71,7 +84,8 @@ pub(super) fn of<N: Nand>(records: &Records<N>, call: Call) -> Budget {
 
 /// Blocks a recovery would open if the power failed now.
 pub(super) fn recovery_blocks<N: Nand>(records: &Records<N>) -> u32 {
-    index_blocks(records, checkpoint_slots(records), ROOMY) + copy_blocks(records)
+    index_blocks(records, checkpoint_slots(records, records.index.all_changes()), ROOMY)
+        + copy_blocks(records, copy_room(records))
 }
 
 /// Blocks the next operation may open, at least one.
@@ -112,21 +126,26 @@ pub(super) fn has_failed<N: Nand>(records: &Records<N>) -> bool {
 
 /// Blocks for the index alone: a checkpoint may come before room is made again, and a recovery after it.
 pub(super) fn index_floor<N: Nand>(records: &Records<N>) -> u32 {
-    let slots = checkpoint_slots(records);
+    let slots = checkpoint_slots(records, records.index.all_changes());
     index_blocks(records, slots, 1) + index_blocks(records, slots, ROOMY)
 }
 
 /// Whether a checkpoint would leave fewer blocks to be kept for the next one.
 pub(super) fn checkpoint_would_help<N: Nand>(records: &Records<N>) -> bool {
-    index_blocks(records, checkpoint_slots(records), ROOMY) > 1
+    index_blocks(records, checkpoint_slots(records, records.index.all_changes()), ROOMY) > 1
 }
 
-/// Blocks a recovery would open for what it copies.
-fn copy_blocks<N: Nand>(records: &Records<N>) -> u32 {
+/// Slots that the log heads have left for what a recovery copies.
+fn copy_room<N: Nand>(records: &Records<N>) -> u32 {
+    let slots = records.flash.slots();
+    slots.room(HeadId::Slc).max(slots.room(HeadId::Native))
+}
+
+/// Blocks a recovery would open for what it copies, with so many slots left in the heads.
+fn copy_blocks<N: Nand>(records: &Records<N>, room: u32) -> u32 {
     let shape = records.flash.shape();
     let hot = records.flash.slots().head(HeadId::SlcHot).block().map_or(0, |_| shape.slc.doubtful_slots);
     let slots = copied_slots(shape) + hot + records.inodes.dirty_count() as u32 / INODES_PER_SLOT;
-    let room = records.flash.slots().room(HeadId::Slc).max(records.flash.slots().room(HeadId::Native));
     blocks_for(shape, slots, room, ROOMY)
 }
 
@@ -140,11 +159,10 @@ fn blocks_for(shape: &Shape, slots: u32, room: u32, times: u32) -> u32 {
     if room >= times * slots { 0 } else { slots.div_ceil(shape.slc.content_slots()) }
 }
 
-/// Pages the next checkpoint may write, though a block be emptied before: those that changes fall into, those they
+/// Pages that a checkpoint may write after so many changes, though a block be emptied before: those that changes fall into, those they
 /// fill, their parents and the block table.
-fn checkpoint_slots<N: Nand>(records: &Records<N>) -> u32 {
+fn checkpoint_slots<N: Nand>(records: &Records<N>, changes: usize) -> u32 {
     let (shape, tree) = (records.flash.shape(), records.index.tree());
-    let changes = records.index.all_changes();
     let touched = (changes + relocated(records)).min(tree.pages as usize);
     let grown = changes / page::capacity(shape.slot_bytes).max(1) + 1;
     // Every level begins a unit.

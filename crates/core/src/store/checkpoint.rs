@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
+use super::budget::{self, Call};
 use super::records::Records;
 use crate::error::{Error, Result};
 use crate::flash::append::Draft;
@@ -25,9 +26,6 @@ use crate::format::tag::Kind;
 use crate::index::delta::Delta;
 use crate::index::merge::Merge;
 use crate::index::tree::Tree;
-
-/// With so many free blocks, the index may take one more than it must.
-const FREE_PLENTY: u32 = 5;
 
 /// The block table as it stands on flash.
 #[derive(Default)]
@@ -198,6 +196,9 @@ impl Checkpointer {
             write_table_page(records, job, &changed, &entries)?;
             return Ok(false);
         }
+        if records.flash.anchors().needs_other(records.flash.shape().slc.units) {
+            return records.flash.ready_step().map(|()| false);
+        }
         let changes = changed.iter().filter_map(|&block| Some((block, *entries.get(block as usize)?))).collect();
         self.write_anchor(records, job, tree, changes)?;
         Ok(true)
@@ -276,7 +277,7 @@ impl Checkpointer {
                 continue;
             }
             let spent = records.flash.slots().reads() - reads;
-            if spent > 0 && spent + u64::from(records.index.tree().levels()) > STEP_READS {
+            if spent > 0 && spent + 1 + u64::from(records.index.tree().levels()) > STEP_READS {
                 return Ok(false);
             }
             let slot = records.flash.shape().slot(block, survey.next);
@@ -307,7 +308,8 @@ fn crowded_index_blocks<N: Nand>(records: &Records<N>) -> Vec<u32> {
     let holding = blocks.iter().filter(closed).filter(|(_, block)| block.entry.live_bytes > 0);
     let mut meta: Vec<(u32, u32)> = holding.map(|(number, block)| (live(block.entry.live_bytes), number)).collect();
     let total: u32 = meta.iter().map(|&(live, _)| live).sum();
-    let spare = u32::from(records.flash.free_blocks() >= FREE_PLENTY);
+    // With more free blocks than the next call must find, the index may take one more than it must.
+    let spare = u32::from(records.flash.free_blocks() > budget::of(records, Call::CHANGE).for_call());
     let excess = (meta.len() as u32).saturating_sub(total.div_ceil(per_block) + spare);
     meta.sort_unstable();
     let emptiest = meta.iter().filter(|&&(live, _)| live <= per_block / 2).take(excess.min(4) as usize);

@@ -99,6 +99,11 @@ impl Collector {
         self.job.as_ref().map(|job| job.victim)
     }
 
+    /// Whether the head that copies go to has room for the next one; not if nothing is being emptied.
+    pub fn has_room<N: Nand>(&self, records: &Records<N>) -> bool {
+        self.job.as_ref().is_some_and(|job| records.flash.slots().room(place::head(records, &job.write)) > 0)
+    }
+
     /// Starts emptying `victim`.
     pub fn start<N: Nand>(&mut self, records: &Records<N>, victim: u32, why: Why) {
         let block = records.flash.blocks().get(victim);

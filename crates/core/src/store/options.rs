@@ -51,6 +51,18 @@ pub struct MountOptions {
     pub now_ns: i64,
 }
 
+/// Changes of the index between two checkpoints, however small the caches are.
+const CHANGES_LEAST: usize = 256;
+/// Bytes that a change of the index takes in memory, at most.
+const CHANGE_BYTES: usize = 96;
+
+impl MountOptions {
+    /// Changes of the index between two checkpoints, at most: an eighth of the caches.
+    pub(crate) fn changes_max(&self) -> usize {
+        (self.cache_bytes / 8 / CHANGE_BYTES).max(CHANGES_LEAST)
+    }
+}
+
 impl Default for MountOptions {
     fn default() -> Self {
         Self {

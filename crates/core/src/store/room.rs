@@ -1,4 +1,5 @@
-//! Making room before a change: checkpoints, collection, and blocks for anchors, until enough blocks are free.
+//! Making room before a change: checkpoints, collection, and blocks for anchors, until enough blocks are free. A little
+//! of it is done ahead in each call once blocks are scarce, so that hardly a call has to do much.
 //!
 //! Invariant: a caller's data never takes the blocks that collection needs to make room again.
 
@@ -8,20 +9,32 @@ use super::budget::Call;
 use super::collector::Why;
 use super::{Store, budget, view};
 use crate::error::{Error, Result};
-use crate::manage::job::{Job, View};
+use crate::manage::job::{Job, Progress, View};
 use crate::policy::supply::Budget;
+
+/// Steps of a checkpoint that is due, or under way, before each call.
+const CHECKPOINT_STEPS: u32 = 12;
+/// Steps of work for room before a call that finds enough of it.
+const PACED_STEPS_MAX: u32 = 96;
 
 impl<N: Nand> Store<N> {
     /// Makes sure that the operation to come finds room on the chip. What gives space back may use blocks that are kept.
     pub(super) fn make_room(&mut self, call: Call) -> Result<()> {
-        if view::needs_checkpoint(&self.records) {
+        self.keep_pace(call)?;
+        if view::checkpoint_is_overdue(&self.records) {
             self.checkpoint_now()?;
         }
         self.keep_anchor_blocks()?;
-        if budget::heads_have_room(&self.records, call) && budget::index_floor(&self.records) <= self.index_reserve {
+        let opens_none = budget::heads_have_room(&self.records, call);
+        if opens_none && self.has_index_reserve() {
             return Ok(());
         }
-        self.free_up(call, Budget::for_call)?;
+        let floor = if opens_none { Budget::for_commit } else { Budget::for_call };
+        self.free_up(call, floor)?;
+        if opens_none && self.records.flash.free_blocks() >= floor(&budget::of(&self.records, call)) {
+            self.index_reserve = budget::index_floor(&self.records);
+            return Ok(());
+        }
         if self.headroom(call) < 0 && budget::checkpoint_would_help(&self.records) {
             self.checkpoint_now()?;
         }
@@ -32,6 +45,61 @@ impl<N: Nand> Store<N> {
         let for_removal =
             call.gives_back() && self.records.flash.free_blocks() >= budget::host_blocks(&self.records, call);
         if for_removal { Ok(()) } else { Err(Error::NoSpace) }
+    }
+
+    /// Whether the blocks that were kept for the index when room was made last are those it needs now.
+    pub(super) fn has_index_reserve(&self) -> bool {
+        budget::index_floor(&self.records) <= self.index_reserve
+    }
+
+    /// Does what callers owe before they go on: a few steps of a checkpoint that is due, and copies for what was written.
+    fn keep_pace(&mut self, call: Call) -> Result<()> {
+        for _ in 0..CHECKPOINT_STEPS {
+            if !matches!(self.look(call).checkpoint(), Progress::Due | Progress::UnderWay) {
+                break;
+            }
+            self.run(Job::Checkpoint)?;
+        }
+        let owed = self.records.manager.owed(&self.look(call));
+        let paid_bytes = self.pay(call, owed.owed_bytes)?;
+        self.records.manager.heard_of_debt(owed, paid_bytes);
+        Ok(())
+    }
+
+    /// Copies so many bytes to make room, a slot at least, or as many as may keep a caller waiting.
+    fn pay(&mut self, call: Call, owed_bytes: u64) -> Result<u64> {
+        let slot_bytes = self.records.flash.shape().slot_bytes as u64;
+        let first = self.records.flash.numbers().copies();
+        let mut paid_bytes = 0;
+        for _ in 0..PACED_STEPS_MAX {
+            if paid_bytes + slot_bytes > owed_bytes {
+                break;
+            }
+            let Some(job) = self.records.manager.next_paced_job(&self.look(call)) else { break };
+            match self.room_step(job) {
+                // What cannot be done ahead may be done when it must.
+                Err(Error::NoSpace | Error::Corrupt { .. }) => break,
+                outcome => outcome?,
+            }
+            paid_bytes = (self.records.flash.numbers().copies() - first) * slot_bytes;
+        }
+        Ok(paid_bytes)
+    }
+
+    /// One step of a job done for room; what came of it is told when it is done.
+    pub(super) fn room_step(&mut self, job: Job) -> Result<()> {
+        let before = self.records.flash.free_blocks();
+        let was_under_way = self.checkpointer.is_under_way();
+        self.run(job)?;
+        let done = match job {
+            Job::Checkpoint => was_under_way && !self.checkpointer.is_under_way(),
+            Job::Copy { victim } => self.collector.victim() != Some(victim),
+            _ => true,
+        };
+        if done {
+            self.records.manager.heard_of_gain(job, self.records.flash.free_blocks() > before);
+        }
+        Ok(())
     }
 
     /// Free blocks less the budget of the next call.
@@ -86,7 +154,12 @@ impl<N: Nand> Store<N> {
     /// Does a whole piece of work: a checkpoint to its anchor, a block until it is empty.
     fn run_to_end(&mut self, job: Job) -> Result<()> {
         match job {
+            Job::Checkpoint if self.checkpointer.is_under_way() => self.finish_checkpoint(),
             Job::Checkpoint => self.checkpoint_now(),
+            Job::Seal => {
+                self.records.flash.flush_units()?;
+                self.run(job)
+            }
             Job::Copy { victim } if self.collector.victim() == Some(victim) => self.finish_emptying(),
             Job::Copy { victim } => self.empty_block(victim, Why::Room),
             job => self.run(job),

@@ -20,23 +20,39 @@ pub(super) struct Look<'a, N: Nand> {
     checkpointer: &'a Checkpointer,
     collector: &'a Collector,
     call: Call,
+    /// Whether the blocks kept for the index are those it needs.
+    index_reserved: bool,
 }
 
 impl<N: Nand> Store<N> {
     /// What is said to the managers, where this call comes next.
     pub(super) fn look(&self, call: Call) -> Look<'_, N> {
         let Self { records, checkpointer, collector, .. } = self;
-        Look { records, checkpointer, collector, call }
+        Look { records, checkpointer, collector, call, index_reserved: self.has_index_reserve() }
     }
 }
 
-/// Whether a checkpoint is due: after so many blocks, changes of the index, or names given to blocks.
-pub(super) fn needs_checkpoint<N: Nand>(records: &Records<N>) -> bool {
+/// Hundredths of the distance between two checkpoints: from here on one is begun where nobody waits.
+const WORTHWHILE: u64 = 50;
+/// From here on callers do a few steps of it each.
+const DUE: u64 = 80;
+/// From here on it can wait no longer.
+const OVERDUE: u64 = 100;
+
+/// How far the log has come since the last checkpoint began, in hundredths of the distance there should be: by blocks,
+/// by changes of the index, or by names given to blocks.
+fn distance<N: Nand>(records: &Records<N>) -> u64 {
     let flash = &records.flash;
-    let changes_max = (records.options.cache_bytes / 8 / 96).max(256);
-    flash.numbers().opened() >= victim::checkpoint_interval_blocks(flash.blocks().len())
-        || records.index.fresh_changes() >= changes_max
-        || flash.anchors().name_count() >= NAMES_MAX / 2
+    let hundredths = |count: usize, most: usize| (count * 100 / most.max(1)) as u64;
+    let blocks_max = victim::checkpoint_interval_blocks(flash.blocks().len()) as usize;
+    hundredths(flash.numbers().opened() as usize, blocks_max)
+        .max(hundredths(records.index.fresh_changes(), records.options.changes_max()))
+        .max(hundredths(flash.anchors().name_count(), NAMES_MAX / 2))
+}
+
+/// Whether a checkpoint can wait no longer.
+pub(super) fn checkpoint_is_overdue<N: Nand>(records: &Records<N>) -> bool {
+    distance(records) >= OVERDUE
 }
 
 fn block_view(number: u32, block: &Block, durable_era: u64) -> BlockView {
@@ -72,8 +88,12 @@ impl<N: Nand> View for Look<'_, N> {
     fn checkpoint(&self) -> Progress {
         match self.checkpointer.is_under_way() {
             true => Progress::UnderWay,
-            false if needs_checkpoint(self.records) => Progress::Due,
-            false => Progress::Idle,
+            false => match distance(self.records) {
+                OVERDUE.. => Progress::Overdue,
+                DUE.. => Progress::Due,
+                WORTHWHILE.. => Progress::Worthwhile,
+                _ => Progress::Idle,
+            },
         }
     }
 
@@ -96,6 +116,10 @@ impl<N: Nand> View for Look<'_, N> {
         }
     }
 
+    fn headroom_ahead(&self) -> i64 {
+        Supply { budget: budget::ahead(self.records, self.call), ..self.supply() }.headroom()
+    }
+
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {
         let durable_era = self.records.flash.numbers().durable_era();
         self.records.flash.blocks().iter().map(move |(number, block)| block_view(number, block, durable_era))
@@ -116,6 +140,38 @@ impl<N: Nand> View for Look<'_, N> {
 
     fn has_waiting(&self) -> bool {
         self.records.flash.free().has_waiting()
+    }
+
+    fn commit_has_room(&self) -> bool {
+        let supply = self.supply();
+        supply.free >= supply.budget.for_call()
+            || self.index_reserved && budget::heads_have_room(self.records, self.call)
+    }
+
+    fn may_copy(&self) -> bool {
+        let target_slots = self.target_bytes() / self.slot_bytes().max(1);
+        self.collector.has_room(self.records)
+            || self.records.flash.free_blocks() > budget::beside_copies(self.records, target_slots)
+    }
+
+    fn next_needs_erase(&self) -> bool {
+        self.records.flash.free().next_to_erase().is_some()
+    }
+
+    fn live_bytes(&self) -> u64 {
+        self.records.flash.blocks().live_bytes()
+    }
+
+    fn next_seq(&self) -> u64 {
+        self.records.flash.numbers().next()
+    }
+
+    fn slot_bytes(&self) -> u32 {
+        self.records.flash.shape().slot_bytes as u32
+    }
+
+    fn slc_block_bytes(&self) -> u32 {
+        self.records.flash.shape().slc.content_slots() * self.slot_bytes()
     }
 
     fn target_bytes(&self) -> u32 {

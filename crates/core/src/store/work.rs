@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::flash::head::HeadId;
 use crate::format::place::Slot;
 use crate::format::table::Use;
-use crate::manage::job::{Job, Refresh};
+use crate::manage::job::{Job, Refresh, View};
 use crate::store::budget::Call;
 
 /// Between two steps of background work, ns.
@@ -24,12 +24,14 @@ impl<N: Nand> Store<N> {
         self.records.set_mono_ns(mono_ns);
         self.records.set_wall_ns(wall_ns);
         let mono_ns = self.records.mono_ns;
-        let job = self.records.manager.next_job(&self.look(Call::REMOVAL), mono_ns);
+        let look = self.look(Call::REMOVAL);
+        let job = self.records.manager.next_job(&look, mono_ns);
         if let Job::Idle { until_ns } = job {
             return Ok(until_ns);
         }
-        self.records.manager.heard(job, mono_ns);
-        let outcome = self.run(job);
+        let late = look.commit_due_ns().is_some_and(|due_ns| mono_ns >= due_ns);
+        self.records.manager.heard(job, late, mono_ns);
+        let outcome = if late { self.room_step(job) } else { self.run(job) };
         self.noted(outcome)?;
         Ok(Some(mono_ns.saturating_add(STEP_NS)))
     }
@@ -45,13 +47,15 @@ impl<N: Nand> Store<N> {
             Job::Copy { victim } => self.begin_emptying(victim, Why::Room),
             Job::Level { victim } => self.begin_emptying(victim, Why::Levelling),
             Job::Seal => {
-                self.records.flash.flush_units()?;
-                self.records.follow_moved()?;
+                if self.records.flash.flush_unit()? {
+                    return self.records.follow_moved();
+                }
                 self.records.flash.settle();
                 Ok(())
             }
             Job::Refresh(refresh) => self.refresh(refresh),
-            Job::ReadyAnchors => self.ready_anchor_pair(),
+            Job::ReadyAnchors => self.ready_anchor_step(),
+            Job::EraseAhead => self.erase_ahead(),
             Job::Retire => self.records.flash.retire_emptied(),
             Job::Idle { .. } => Ok(()),
         }
@@ -62,7 +66,10 @@ impl<N: Nand> Store<N> {
         if !self.records.flash.own_step()? {
             return self.records.follow_moved();
         }
-        self.make_room(Call::REMOVAL)?;
+        self.keep_anchor_blocks()?;
+        if !self.look(Call::REMOVAL).commit_has_room() {
+            self.make_room(Call::REMOVAL)?;
+        }
         self.commit_step()
     }
 
@@ -81,16 +88,28 @@ impl<N: Nand> Store<N> {
     /// One step towards the beginning of a checkpoint, which then takes none itself: everything in memory goes into the log,
     /// and the pages of the index that it is to write anew are found.
     fn approach_checkpoint(&mut self) -> Result<()> {
+        let reads = self.records.flash.slots().reads();
+        if !self.checkpointer.survey(&mut self.records)? || self.records.flash.slots().reads() > reads {
+            return Ok(());
+        }
         if !self.records.is_durable() {
             return self.commit_step();
         }
-        if self.records.write_some_inodes()? || !self.checkpointer.survey(&mut self.records)? {
+        if self.records.write_some_inodes()? {
             return Ok(());
         }
         if self.records.flash.flush_unit()? {
             return self.records.follow_moved();
         }
         self.begin_checkpoint(false)
+    }
+
+    /// Erases the block that is taken next, so that whoever takes it need not wait for that.
+    fn erase_ahead(&mut self) -> Result<()> {
+        match self.records.flash.free().next_to_erase() {
+            Some(next) => self.records.flash.slots_mut().erase(next, Cause::Gc).map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     fn begin_emptying(&mut self, victim: u32, why: Why) -> Result<()> {
@@ -162,7 +181,9 @@ impl<N: Nand> Store<N> {
 
     /// Writes at most one page of the checkpoint.
     fn checkpoint_step(&mut self) -> Result<()> {
-        if self.checkpointer.step(&mut self.records)? {
+        let stood_in = self.records.flash.slots().head(HeadId::Meta).block();
+        let done = self.checkpointer.step(&mut self.records)?;
+        if done || self.records.flash.slots().head(HeadId::Meta).block() != stood_in {
             self.index_reserve = 0;
         }
         Ok(())

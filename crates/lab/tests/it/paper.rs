@@ -13,7 +13,7 @@ const KIB: u64 = 1024;
 const BLOCKS: u64 = 24;
 
 /// Fewer free blocks than this make the file system migrate (§3.1).
-const FREE_SOFT: u32 = 5;
+const FREE_SOFT: u32 = 8;
 
 struct Volume {
     fs: Fs<Chip>,

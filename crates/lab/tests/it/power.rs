@@ -35,7 +35,7 @@ fn a_cut_at_every_flash_operation_of_busy_volumes_loses_nothing_synced() {
 fn a_cut_at_every_flash_operation_of_calls_that_meet_work_under_way_loses_nothing_synced() {
     let mixes = Setup::all().iter().flat_map(|setup| mixes(setup, Ground::Busy, 0..2, 50));
     let findings = run(mixes.map(thinned([1, 0])).collect());
-    assert!(findings.met_checkpoints > 100 && findings.met_emptyings > 100, "{findings:?}");
+    assert!(findings.met_checkpoints > 40 && findings.met_emptyings > 100, "{findings:?}");
 }
 
 /// Calls that meet work under way, at least, in a case that is made for it.

@@ -1,0 +1,248 @@
+//! What managers decide, of a made-up store.
+
+use alloc::vec::Vec;
+
+use super::job::{Job, Progress, Refresh, View};
+use super::pace::CATCH_UP;
+use super::*;
+use crate::policy::supply::{Budget, Supply};
+use crate::policy::tests::block;
+use crate::policy::{BlockView, Holds, Policy};
+
+/// A store at rest, with blocks to spare.
+#[derive(Clone)]
+struct Seen {
+    due_ns: Option<i64>,
+    buffered: bool,
+    checkpoint: Progress,
+    waiting: bool,
+    supply: Supply,
+    blocks: Vec<BlockView>,
+    unerased: bool,
+    seq: u64,
+    /// The heads have room for a commit, and for the next copy.
+    room: bool,
+    victim: Option<u32>,
+}
+
+impl Seen {
+    fn new(blocks: &[(u32, Holds, u32)]) -> Self {
+        let block = |&(number, holds, live_bytes)| BlockView { holds, ..block(number, live_bytes) };
+        let supply = Supply { free: 9, free_soon: 9, free_sealed: 9, free_for_certain: 9, budget: Budget::default() };
+        let blocks = blocks.iter().map(block).collect();
+        Self {
+            due_ns: None,
+            buffered: false,
+            checkpoint: Progress::Idle,
+            waiting: false,
+            supply,
+            blocks,
+            unerased: false,
+            seq: 0,
+            room: true,
+            victim: None,
+        }
+    }
+}
+
+impl View for Seen {
+    fn commit_due_ns(&self) -> Option<i64> {
+        self.due_ns
+    }
+
+    fn has_buffered(&self) -> bool {
+        self.buffered
+    }
+
+    fn checkpoint(&self) -> Progress {
+        self.checkpoint
+    }
+
+    fn victim(&self) -> Option<u32> {
+        self.victim
+    }
+
+    fn is_own(&self) -> bool {
+        true
+    }
+
+    fn supply(&self) -> Supply {
+        self.supply
+    }
+
+    fn headroom_ahead(&self) -> i64 {
+        self.supply.headroom()
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {
+        self.blocks.iter().copied()
+    }
+
+    fn has_weak_blocks(&self) -> bool {
+        false
+    }
+
+    fn needs_anchor_block(&self) -> bool {
+        false
+    }
+
+    fn has_retirable(&self) -> bool {
+        false
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.waiting
+    }
+
+    fn commit_has_room(&self) -> bool {
+        self.room
+    }
+
+    fn may_copy(&self) -> bool {
+        self.room || self.supply.free > self.supply.budget.in_collection()
+    }
+
+    fn next_needs_erase(&self) -> bool {
+        self.unerased
+    }
+
+    fn live_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.live_bytes)).sum()
+    }
+
+    fn next_seq(&self) -> u64 {
+        self.seq
+    }
+
+    fn slot_bytes(&self) -> u32 {
+        1
+    }
+
+    fn slc_block_bytes(&self) -> u32 {
+        50
+    }
+
+    fn target_bytes(&self) -> u32 {
+        100
+    }
+
+    fn worn_erases(&self) -> u32 {
+        0
+    }
+
+    fn endurance(&self) -> u32 {
+        1000
+    }
+}
+
+#[test]
+fn work_goes_on_before_a_commit_is_due_unless_callers_have_something_in_memory() {
+    let manager = Manager::new(Policy::BASELINE);
+    let seen = Seen { due_ns: Some(50), checkpoint: Progress::UnderWay, ..Seen::new(&[]) };
+    assert_eq!(manager.next_job(&seen, 49), Job::Checkpoint);
+    assert_eq!(manager.next_job(&seen, 50), Job::Commit);
+    let busy = Seen { buffered: true, ..seen };
+    assert_eq!(manager.next_job(&busy, 49), Job::Idle { until_ns: Some(50) });
+    assert_eq!(manager.next_job(&busy, 50), Job::Commit);
+}
+
+#[test]
+fn every_block_that_holds_something_is_looked_at_once_in_each_pass() {
+    let mut manager = Manager::new(Policy::BASELINE);
+    let seen = Seen::new(&[(0, Holds::Anchors, 0), (1, Holds::Log, 0), (2, Holds::Index, 7), (3, Holds::Bad, 0)]);
+    let mut pass = |now_ns| {
+        let mut looks = Vec::new();
+        while let job @ Job::Refresh(refresh) = manager.next_job(&seen, now_ns) {
+            manager.heard(job, false, now_ns);
+            looks.push(refresh);
+        }
+        looks
+    };
+    let looks = |pass| [0, 2].map(|block| Refresh::Look { block, pass }).into_iter().chain([Refresh::EndPass]);
+    assert_eq!(pass(5), looks(0).collect::<Vec<_>>());
+    assert_eq!(pass(5 + PASS_NS - 1), []);
+    assert_eq!(pass(5 + PASS_NS), looks(1).collect::<Vec<_>>());
+}
+
+/// A checkpoint that freed nothing was remembered until the next block was emptied. On a volume without a victim the
+/// blocks that callers emptied since then waited for ever, and there was no space.
+#[test]
+fn a_checkpoint_in_vain_is_forgotten_when_room_is_made_again() {
+    let mut manager = Manager::new(Policy::BASELINE);
+    let full = Seen { waiting: true, ..Seen::new(&[(1, Holds::Log, 100)]) };
+    manager.begin_room(0);
+    assert_eq!(manager.next_job_for_room(&full), Job::Checkpoint);
+    manager.heard_of_gain(Job::Checkpoint, false);
+    assert_eq!(manager.next_job_for_room(&full), Job::Idle { until_ns: None });
+    manager.begin_room(0);
+    assert_eq!(manager.next_job_for_room(&full), Job::Checkpoint);
+}
+
+#[test]
+fn blocks_that_a_seal_frees_need_no_checkpoint() {
+    let supply = Supply { free: 1, free_soon: 1, free_sealed: 2, ..Supply::default() };
+    let budget = Budget { recovery: 1, spare: 1, ..Budget::default() };
+    let seen = Seen { supply: Supply { budget, ..supply }, waiting: true, ..Seen::new(&[(1, Holds::Log, 10)]) };
+    assert_eq!(Manager::new(Policy::BASELINE).next_job_for_room(&seen), Job::Seal);
+}
+
+/// So many blocks free, where a call must find three.
+fn with_free(free: u32) -> Supply {
+    let budget = Budget { host: 1, collection: 1, recovery: 1, ..Budget::default() };
+    Supply { free, free_soon: free, free_sealed: free, free_for_certain: free, budget }
+}
+
+#[test]
+fn idle_time_makes_room_before_callers_need_it_but_leaves_nearly_full_blocks_to_them() {
+    let mut manager = Manager::new(Policy::BASELINE);
+    manager.heard(Job::Refresh(Refresh::EndPass), false, 0);
+    let seen = |free, live_bytes| Seen { supply: with_free(free), ..Seen::new(&[(1, Holds::Log, live_bytes)]) };
+    let next = |free, live_bytes| manager.next_job(&seen(free, live_bytes), 1);
+    assert_eq!(next(7, 50), Job::Idle { until_ns: None });
+    assert_eq!(next(6, 50), Job::Copy { victim: 1 });
+    assert_eq!(next(6, 88), Job::Idle { until_ns: None });
+    assert_eq!(next(0, 88), Job::Idle { until_ns: None });
+    assert_eq!(manager.next_job(&Seen { unerased: true, ..seen(7, 50) }, 1), Job::EraseAhead);
+}
+
+#[test]
+fn a_commit_that_is_due_makes_room_a_step_at_a_time_and_at_once_in_the_end() {
+    let mut manager = Manager::new(Policy::BASELINE);
+    let seen = Seen { due_ns: Some(5), room: false, supply: with_free(2), ..Seen::new(&[(1, Holds::Log, 50)]) };
+    let mut steps = 0;
+    while manager.next_job(&seen, 5) == (Job::Copy { victim: 1 }) {
+        manager.heard(Job::Copy { victim: 1 }, true, 5);
+        steps += 1;
+    }
+    assert_eq!(manager.next_job(&seen, 5), Job::Commit);
+    assert!(steps > 1000, "after {steps} steps");
+}
+
+#[test]
+fn callers_owe_what_they_write_its_share_of_a_block_once_blocks_are_scarce() {
+    let mut manager = Manager::new(Policy::BASELINE);
+    // Two blocks of 75 of 100 bytes give up half a block: 300 bytes are copied for a whole one. Callers' blocks take 50.
+    let seen = |free, seq| Seen { supply: with_free(free), seq, ..Seen::new(&[(1, Holds::Log, 75)]) };
+    assert_eq!(manager.owed(&seen(4, 7)).owed_bytes, 0, "one is to spare");
+    let owed = manager.owed(&seen(3, 10));
+    manager.heard_of_debt(owed, owed.owed_bytes);
+    let owed = manager.owed(&seen(3, 15));
+    assert_eq!(owed.owed_bytes, CATCH_UP * 5 * 300 / 50);
+    manager.heard_of_debt(owed, 20);
+    assert_eq!(manager.owed(&seen(3, 15)).owed_bytes, CATCH_UP * 30 - 20, "what is not paid stays owed");
+    let cheap = Seen { blocks: alloc::vec![block(1, 30)], ..seen(3, 15) };
+    assert_eq!(manager.owed(&cheap).owed_bytes, 0, "a cheap block can wait");
+    let late = Seen { supply: with_free(2), ..cheap };
+    assert!(manager.owed(&Seen { seq: 16, ..late }).owed_bytes > 0);
+}
+
+#[test]
+fn copies_made_ahead_take_no_block_that_a_recovery_may_need() {
+    let manager = Manager::new(Policy::BASELINE);
+    let seen = |free, room| Seen { supply: with_free(free), room, ..Seen::new(&[(1, Holds::Log, 50)]) };
+    assert_eq!(manager.next_paced_job(&seen(2, false)), Some(Job::Copy { victim: 1 }));
+    assert_eq!(manager.next_paced_job(&seen(1, true)), Some(Job::Copy { victim: 1 }));
+    assert_eq!(manager.next_paced_job(&seen(1, false)), None);
+    let begun = Seen { victim: Some(1), ..seen(1, false) };
+    assert_eq!((manager.next_paced_job(&begun), manager.next_job_for_room(&begun)), (None, Job::Copy { victim: 1 }));
+}
