@@ -7,6 +7,7 @@
 mod capacity;
 mod mount;
 mod names;
+mod step;
 mod volume;
 mod waits;
 mod workloads;
@@ -17,6 +18,7 @@ use nand::NandError;
 use serde::Serialize;
 
 pub use names::{Directory, Growth, Scale, scale_on};
+pub use step::Step;
 pub use waits::Distribution;
 
 /// What to measure.

@@ -7,6 +7,7 @@ use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, RO
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::step::Step;
 use super::waits::{Distribution, Waits};
 use super::{BenchError, Config, OPERATIONS_PER_IDLE, Report, Workload};
 use crate::content::mix;
@@ -123,8 +124,12 @@ impl<N: Emulated> Volume<N> {
         let mut next_ns = Some(self.now_ns());
         while let Some(at_ns) = next_ns.filter(|&at_ns| at_ns < end_ns) {
             self.fs.chip_mut().emulated_mut().advance_to_ns(at_ns);
+            let before = Step::so_far(self.fs.chip().emulated().counters());
             let next = self.fs.background(at_ns as i64, BASE_NS + at_ns as i64);
             let next = next.map_err(|source| BenchError::Fs { doing: "working in the background", source })?;
+            let chip = self.fs.chip().emulated();
+            let step = Step::so_far(chip.counters()).since(before);
+            step.bounded(chip.profile(), false).map_err(BenchError::Wrong)?;
             let done_ns = self.now_ns();
             if done_ns > at_ns {
                 self.steps.add(done_ns - at_ns);

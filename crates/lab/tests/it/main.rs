@@ -8,6 +8,7 @@ mod directory;
 mod dump;
 mod failing;
 mod flight;
+mod forever;
 mod full;
 mod handles;
 mod media;
