@@ -29,7 +29,7 @@ fn calls_that_meet_work_under_way_are_counted() {
     let ops = "stir checkpoint; create new; sync; stir emptying; unlink new; sync";
     let report = json(&["--chip", "no-cache", "--ground", "busy", "--ops", ops, "--cut", "after:2"]);
     let met = |work: &str| report["calls_during"][work].as_u64();
-    assert!(met("checkpoint") >= Some(2) && met("emptying") >= Some(2) && report["violations"] == 0, "{report}");
+    assert!(met("checkpoint") >= Some(1) && met("emptying") >= Some(1) && report["violations"] == 0, "{report}");
 }
 
 #[test]
