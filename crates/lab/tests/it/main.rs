@@ -11,6 +11,7 @@ mod flight;
 mod forever;
 mod full;
 mod handles;
+mod many_small;
 mod media;
 mod mend;
 mod model;
