@@ -15,7 +15,7 @@ use lab::crash::Rig;
 /// Synced overwrites of each volume, unless the environment asks for more: `FLEXFS_FOREVER_WRITES=100000`.
 const WRITES: u64 = 6_000;
 /// Flash time that any call may take, ns.
-const CALL_NS: u64 = 200_000_000;
+const CALL_NS: u64 = 250_000_000;
 /// Background steps after an overwrite, on the volumes that have any.
 const STEPS: u64 = 2;
 
