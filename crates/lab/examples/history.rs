@@ -31,7 +31,7 @@ fn parse() -> Result<Plan, String> {
     }
     let mut take = |flag: &str, default: &str| flags.remove(flag).unwrap_or(default.into());
     let number = |text: String| text.parse::<u64>().map_err(|error| format!("{text}: {error}"));
-    let mode = take("--mode", "baseline");
+    let mode = take("--mode", Policy::DEFAULT.name());
     let compression = if take("--lz4", "no") == "yes" { Compression::Lz4 } else { Compression::None };
     let cache_bytes = number(take("--cache", "262144"))? as usize;
     let policy = Policy::from_name(&mode).ok_or(format!("no mode is named {mode}"))?;

@@ -310,18 +310,28 @@ impl BlockTable {
     /// The reusable block to take next: not failing, least erased, or most, erased ones first. The last
     /// ones that anchors may stand in are kept for them, unless there is no other.
     pub fn pick(&self, horizon: Horizon, take: Take) -> Option<u32> {
+        let turn = self.turns(horizon, take);
+        self.free(horizon).min_by_key(|&(number, block)| turn(number, block)).map(|(number, _)| number)
+    }
+
+    /// The first of the so many blocks to be taken next that is not erased.
+    pub fn pick_to_erase(&self, horizon: Horizon, ahead_blocks: u32) -> Option<u32> {
+        let turn = self.turns(horizon, Take::LeastWorn);
+        let unerased = self.free(horizon).filter(|(_, block)| !block.entry.erased);
+        let (next, number) = unerased.map(|(number, block)| (turn(number, block), number)).min()?;
+        let before = self.free(horizon).filter(|&(number, block)| turn(number, block) < next);
+        (before.take(ahead_blocks as usize).count() < ahead_blocks as usize).then_some(number)
+    }
+
+    /// When the turn of a block comes to be taken; the least first.
+    fn turns(&self, horizon: Horizon, take: Take) -> impl Fn(u32, &Block) -> (bool, u32, bool, bool) + use<> {
         let for_anchors = self.free_for_anchors(horizon).count();
-        let key = |number: u32, block: &Block| {
+        move |number, block| {
             let kept = for_anchors <= ANCHORS_KEPT && number < ANCHOR_BLOCKS;
             let erases = block.entry.erases + u32::from(!block.entry.erased);
-            (
-                kept,
-                if take == Take::MostWorn { u32::MAX - erases } else { erases },
-                !block.entry.erased,
-                number < ANCHOR_BLOCKS,
-            )
-        };
-        self.free(horizon).min_by_key(|&(number, block)| key(number, block)).map(|(number, _)| number)
+            let wear = if take == Take::MostWorn { u32::MAX - erases } else { erases };
+            (kept, wear, !block.entry.erased, number < ANCHOR_BLOCKS)
+        }
     }
 
     /// Those of the blocks that can be taken now that anchors may stand in, with their numbers.

@@ -78,10 +78,9 @@ impl<'a> Free<'a> {
         emptied.map(|(number, _)| number).collect()
     }
 
-    /// The block that is taken next, if it is not erased yet.
-    pub fn next_to_erase(&self) -> Option<u32> {
-        let next = self.blocks.pick(self.horizon, Take::LeastWorn)?;
-        (!self.blocks.get(next).entry.erased).then_some(next)
+    /// The first of the so many blocks to be taken next that is not erased yet.
+    pub fn next_to_erase(&self, ahead_blocks: u32) -> Option<u32> {
+        self.blocks.pick_to_erase(self.horizon, ahead_blocks)
     }
 
     /// Erases of the most worn block that can be taken.

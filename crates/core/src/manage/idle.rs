@@ -4,10 +4,12 @@
 
 use super::job::{Job, Progress, Refresh, View};
 use super::{Manager, PASS_NS, Scrub};
-use crate::policy::{BlockView, Holds, level, victim};
+use crate::policy::{BlockView, Holds, gc, level};
 
 /// Blocks more than the budget that idle time keeps free.
 const AHEAD_BLOCKS: i64 = 4;
+/// Blocks that idle time keeps erased for bursts, where it migrates. After a cut they are erased once more.
+const ERASED_BLOCKS: u32 = 32;
 /// Steps that make room for a commit that is due, before it makes room itself at once.
 const LATE_STEPS_MAX: u32 = 4096;
 
@@ -29,6 +31,7 @@ impl Manager {
             return Job::Checkpoint;
         }
         if let Some(victim) = view.victim()
+            && !self.migration.is_emptying(victim)
             && view.may_copy()
         {
             return Job::Copy { victim };
@@ -39,7 +42,10 @@ impl Manager {
         if !view.is_own() {
             return idle;
         }
-        self.next_ahead(view).unwrap_or(idle)
+        match self.next_ahead(view).or_else(|| self.next_migration(view, mono_ns)).unwrap_or(idle) {
+            Job::Idle { until_ns } => Job::Idle { until_ns: until_ns.into_iter().chain(due_ns).min() },
+            job => job,
+        }
     }
 
     /// A commit is due: what makes room for it comes first, a step at a time.
@@ -64,12 +70,12 @@ impl Manager {
         if view.has_retirable() {
             return Some(Job::Retire);
         }
-        if view.next_needs_erase() {
-            return Some(Job::EraseAhead);
+        let blocks = if self.policy.migrate().is_some() { ERASED_BLOCKS } else { 1 };
+        if view.needs_erase(blocks) {
+            return Some(Job::EraseAhead { blocks });
         }
         if view.headroom_ahead() < AHEAD_BLOCKS {
-            let target_bytes = view.target_bytes();
-            match victim::choose(view.blocks(), target_bytes).filter(|found| found.gains_enough(target_bytes)) {
+            match gc::choose(view.blocks(), view.target_bytes(), self.policy.collect()) {
                 Some(found) if found.after_checkpoint => return Some(Job::Checkpoint),
                 Some(found) if view.may_copy() => return Some(Job::Copy { victim: found.block }),
                 _ => {}

@@ -12,6 +12,8 @@ pub enum Job {
     Checkpoint,
     /// Copy what is live in the next slot of a block, to make room.
     Copy { victim: u32 },
+    /// The same, to empty the SLC region in idle time.
+    Migrate { victim: u32 },
     /// Program what is gathered, and give up the pages whose programs could destroy copies: what those emptied is free.
     Seal,
     /// Keep what is stored readable.
@@ -20,8 +22,8 @@ pub enum Job {
     Level { victim: u32 },
     /// Make the block ready that anchors go on in next.
     ReadyAnchors,
-    /// Erase the block that is taken next.
-    EraseAhead,
+    /// Erase one of the so many blocks that are taken next.
+    EraseAhead { blocks: u32 },
     /// Retire the blocks that failed and that nothing needs any more.
     Retire,
     /// Nothing before this time, or before a call.
@@ -83,8 +85,8 @@ pub trait View {
     fn commit_has_room(&self) -> bool;
     /// Whether the next copy, though it take a block, leaves as many free as a recovery may need.
     fn may_copy(&self) -> bool;
-    /// Whether the block to be taken next is not erased yet.
-    fn next_needs_erase(&self) -> bool;
+    /// Whether one of the so many blocks to be taken next is not erased yet.
+    fn needs_erase(&self, ahead_blocks: u32) -> bool;
     /// Live bytes in the log.
     fn live_bytes(&self) -> u64;
     /// Sequence number of the next slot of the log.

@@ -5,11 +5,13 @@
 
 mod idle;
 pub mod job;
+pub mod migration;
 mod pace;
 mod room;
 #[cfg(test)]
 mod tests;
 
+use self::migration::Migration;
 use self::pace::Pace;
 use crate::policy::place::{self, Write};
 use crate::policy::{Policy, Region};
@@ -41,6 +43,7 @@ pub struct Manager {
     /// Steps done in a row to make room for a commit that is due.
     late_steps: u32,
     pace: Pace,
+    migration: Migration,
 }
 
 impl Manager {
@@ -54,6 +57,7 @@ impl Manager {
             waited_in_vain: false,
             late_steps: 0,
             pace: Pace::default(),
+            migration: Migration::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::job::{Job, Progress, Refresh, View};
+use super::migration::Migrated;
 use super::pace::CATCH_UP;
 use super::*;
 use crate::policy::supply::{Budget, Supply};
@@ -23,6 +24,7 @@ struct Seen {
     /// The heads have room for a commit, and for the next copy.
     room: bool,
     victim: Option<u32>,
+    slc_block_bytes: u32,
 }
 
 impl Seen {
@@ -41,6 +43,7 @@ impl Seen {
             seq: 0,
             room: true,
             victim: None,
+            slc_block_bytes: 50,
         }
     }
 }
@@ -102,7 +105,7 @@ impl View for Seen {
         self.room || self.supply.free > self.supply.budget.in_collection()
     }
 
-    fn next_needs_erase(&self) -> bool {
+    fn needs_erase(&self, _: u32) -> bool {
         self.unerased
     }
 
@@ -119,7 +122,7 @@ impl View for Seen {
     }
 
     fn slc_block_bytes(&self) -> u32 {
-        50
+        self.slc_block_bytes
     }
 
     fn target_bytes(&self) -> u32 {
@@ -194,7 +197,7 @@ fn with_free(free: u32) -> Supply {
 
 #[test]
 fn idle_time_makes_room_before_callers_need_it_but_leaves_nearly_full_blocks_to_them() {
-    let mut manager = Manager::new(Policy::BASELINE);
+    let mut manager = Manager::new(Policy::SLC_ONLY);
     manager.heard(Job::Refresh(Refresh::EndPass), false, 0);
     let seen = |free, live_bytes| Seen { supply: with_free(free), ..Seen::new(&[(1, Holds::Log, live_bytes)]) };
     let next = |free, live_bytes| manager.next_job(&seen(free, live_bytes), 1);
@@ -202,7 +205,67 @@ fn idle_time_makes_room_before_callers_need_it_but_leaves_nearly_full_blocks_to_
     assert_eq!(next(6, 50), Job::Copy { victim: 1 });
     assert_eq!(next(6, 88), Job::Idle { until_ns: None });
     assert_eq!(next(0, 88), Job::Idle { until_ns: None });
-    assert_eq!(manager.next_job(&Seen { unerased: true, ..seen(7, 50) }, 1), Job::EraseAhead);
+    assert_eq!(manager.next_job(&Seen { unerased: true, ..seen(7, 50) }, 1), Job::EraseAhead { blocks: 1 });
+}
+
+/// A manager that migrates after 100 ns of idle time, a page every 15, and looks at no block before tomorrow.
+fn migrating() -> Manager {
+    let mut manager = Manager::new(Policy::BM.with_times(100, 15));
+    manager.heard(Job::Refresh(Refresh::EndPass), false, 0);
+    manager
+}
+
+#[test]
+fn a_page_is_migrated_after_enough_idle_time_and_not_too_soon_after_the_last() {
+    let mut manager = migrating();
+    let seen = Seen::new(&[(1, Holds::Log, 50), (2, Holds::Log, 40)]);
+    manager.heard_of_request(1000);
+    assert_eq!(manager.next_job(&seen, 1099), Job::Idle { until_ns: Some(1100) });
+    assert_eq!(manager.next_job(&seen, 1100), Job::Migrate { victim: 2 });
+    let begun = Seen { victim: Some(2), ..seen };
+    manager.heard_of_migration(2, Migrated { start_ns: 1100, moved: false, emptied: false });
+    assert_eq!(manager.next_job(&begun, 1101), Job::Migrate { victim: 2 }, "nothing was moved yet");
+    manager.heard_of_migration(2, Migrated { start_ns: 1101, moved: true, emptied: false });
+    assert_eq!(manager.next_job(&begun, 1115), Job::Idle { until_ns: Some(1116) });
+    assert_eq!(manager.next_job(&begun, 1116), Job::Migrate { victim: 2 });
+    manager.heard_of_request(1116);
+    assert_eq!(manager.next_job(&begun, 1215), Job::Idle { until_ns: Some(1216) }, "a request suspends it");
+}
+
+#[test]
+fn one_checkpoint_frees_what_was_migrated_once_nothing_is_left_to_migrate() {
+    let mut manager = migrating();
+    manager.heard_of_migration(1, Migrated { start_ns: 200, moved: true, emptied: true });
+    let seen = Seen { waiting: true, ..Seen::new(&[(1, Holds::Log, 0)]) };
+    assert_eq!(manager.next_job(&seen, 201), Job::Checkpoint);
+    manager.heard_of_checkpoint();
+    assert_eq!(manager.next_job(&seen, 202), Job::Idle { until_ns: None });
+}
+
+#[test]
+fn migration_that_lacks_a_block_releases_those_it_emptied_first() {
+    let mut manager = migrating();
+    let seen = Seen { waiting: true, room: false, supply: with_free(1), ..Seen::new(&[(1, Holds::Log, 50)]) };
+    assert_eq!(manager.next_job(&seen, 200), Job::Idle { until_ns: None });
+    manager.heard_of_migration(2, Migrated { start_ns: 150, moved: true, emptied: true });
+    assert_eq!(manager.next_job(&seen, 200), Job::Checkpoint);
+}
+
+/// Where cells hold one bit in any case, a native block takes no more than an SLC block does.
+#[test]
+fn nothing_is_migrated_where_native_blocks_take_no_more() {
+    let mut manager = migrating();
+    manager.heard_of_request(0);
+    let seen = Seen { slc_block_bytes: 100, ..Seen::new(&[(1, Holds::Log, 50)]) };
+    assert_eq!(manager.next_job(&seen, 200), Job::Idle { until_ns: None });
+}
+
+#[test]
+fn baseline_migrates_nothing_in_idle_time() {
+    let mut manager = Manager::new(Policy::BASELINE);
+    manager.heard(Job::Refresh(Refresh::EndPass), false, 0);
+    let seen = Seen { supply: with_free(0), ..Seen::new(&[(1, Holds::Log, 50)]) };
+    assert_eq!(manager.next_job(&seen, PASS_NS - 1), Job::Idle { until_ns: None });
 }
 
 #[test]

@@ -2,11 +2,16 @@
 //!
 //! Invariant: nothing here imports anything of the rest of the core, so that it is built and tested alone.
 
+pub mod gc;
 pub mod level;
+pub mod migrate;
 pub mod place;
 pub mod supply;
 pub mod victim;
 pub mod wear;
+
+use self::gc::Regions;
+use self::migrate::Migrate;
 
 /// The cells that content is programmed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,20 +28,36 @@ pub struct Policy {
     host: Region,
     /// Where what is relocated goes.
     relocated: Region,
+    /// How idle time empties the SLC region, if it does.
+    migrate: Option<Migrate>,
+    /// Which blocks idle time collects when free ones are about to run out.
+    collect: Regions,
 }
 
 impl Policy {
     /// FlexFS §3.2: write to SLC blocks, migrate to native ones when free blocks run out.
-    pub const BASELINE: Self = Self { name: "baseline", host: Region::Slc, relocated: Region::Native };
+    pub const BASELINE: Self = Self {
+        name: "baseline",
+        host: Region::Slc,
+        relocated: Region::Native,
+        migrate: None,
+        collect: Regions::Native,
+    };
+    /// FlexFS §4.1.1: the same, with migration in idle time as well.
+    pub const BM: Self = Self { name: "bm", migrate: Some(Migrate::PAPER), ..Self::BASELINE };
     /// Only SLC blocks: the speed of SLC, a fraction of the capacity.
-    pub const SLC_ONLY: Self = Self { name: "slc-only", host: Region::Slc, relocated: Region::Slc };
+    pub const SLC_ONLY: Self =
+        Self { name: "slc-only", relocated: Region::Slc, collect: Regions::Both, ..Self::BASELINE };
     /// Native blocks for all but small syncs: the capacity, and the speed, of the native cell.
-    pub const NATIVE_ONLY: Self = Self { name: "mlc-only", host: Region::Native, relocated: Region::Native };
+    pub const NATIVE_ONLY: Self =
+        Self { name: "mlc-only", host: Region::Native, collect: Regions::Both, ..Self::BASELINE };
+    /// What a volume follows unless its user says otherwise: migration in idle time, and collection of both regions.
+    pub const DEFAULT: Self = Self { name: "default", collect: Regions::Both, ..Self::BM };
     /// All that have a name.
-    pub const PRESETS: [Self; 3] = [Self::BASELINE, Self::SLC_ONLY, Self::NATIVE_ONLY];
+    pub const PRESETS: [Self; 5] = [Self::DEFAULT, Self::BASELINE, Self::BM, Self::SLC_ONLY, Self::NATIVE_ONLY];
 
     /// Its name on a command line.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         self.name
     }
 
@@ -55,11 +76,42 @@ impl Policy {
     pub fn relocated(self) -> Region {
         self.relocated
     }
+
+    /// How idle time empties the SLC region, if it does.
+    pub fn migrate(self) -> Option<Migrate> {
+        self.migrate
+    }
+
+    /// Which blocks idle time collects when free ones are about to run out.
+    pub fn collect(self) -> Regions {
+        self.collect
+    }
+
+    /// The same policy, migrating from so much idle time on, a page every `t_trig_ns`; one that does not migrate stays as
+    /// it is.
+    pub const fn with_times(self, t_wait_ns: i64, t_trig_ns: i64) -> Self {
+        let migrate = match self.migrate {
+            Some(migrate) => Some(Migrate { t_wait_ns, t_trig_ns, ..migrate }),
+            None => None,
+        };
+        Self { migrate, ..self }
+    }
+
+    /// The same policy, migrating a page every `t_trig_ns`.
+    pub fn with_t_trig(self, t_trig_ns: i64) -> Self {
+        let t_wait_ns = self.migrate.map_or(0, |migrate| migrate.t_wait_ns);
+        self.with_times(t_wait_ns, t_trig_ns)
+    }
+
+    /// The same policy, taking the blocks it migrates in another order.
+    pub fn with_order(self, order: migrate::Order) -> Self {
+        Self { migrate: self.migrate.map(|migrate| Migrate { order, ..migrate }), ..self }
+    }
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self::BASELINE
+        Self::DEFAULT
     }
 }
 
@@ -82,6 +134,8 @@ pub enum Holds {
 pub struct BlockView {
     pub number: u32,
     pub holds: Holds,
+    /// The region it belongs to, if it holds a part of the log.
+    pub region: Region,
     pub live_bytes: u32,
     pub erases: u32,
     /// A log head stands in it.
@@ -94,6 +148,8 @@ pub struct BlockView {
     pub fading: bool,
     /// Its programming is more recent than the last checkpoint, with which it can be used again.
     pub recent: bool,
+    /// When this mount opened it, ns by a clock that never jumps; `None`: an earlier one did.
+    pub opened_ns: Option<i64>,
 }
 
 impl BlockView {
@@ -121,6 +177,7 @@ pub mod tests {
         BlockView {
             number,
             holds: Holds::Log,
+            region: Region::Slc,
             live_bytes,
             erases: 0,
             open: false,
@@ -128,6 +185,7 @@ pub mod tests {
             failing: false,
             fading: false,
             recent: false,
+            opened_ns: None,
         }
     }
 }

@@ -14,17 +14,6 @@ pub struct Victim {
     pub after_checkpoint: bool,
 }
 
-/// Eighths of a destination block that may be live in a victim ahead of need: emptying fuller ones wears far more than it
-/// gains, and there would be no end to it.
-const AHEAD_LIVE_EIGHTHS: u64 = 7;
-
-impl Victim {
-    /// Whether it is worth emptying before anyone needs the room.
-    pub fn gains_enough(&self, target_bytes: u32) -> bool {
-        u64::from(self.live_bytes) * 8 <= u64::from(target_bytes) * AHEAD_LIVE_EIGHTHS
-    }
-}
-
 /// How good a victim is; smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {

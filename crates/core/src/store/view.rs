@@ -65,6 +65,7 @@ fn block_view(number: u32, block: &Block, durable_era: u64) -> BlockView {
             Use::Anchor => Holds::Anchors,
             Use::Bad => Holds::Bad,
         },
+        region: if block.entry.native { Region::Native } else { Region::Slc },
         live_bytes: block.entry.live_bytes,
         erases: block.entry.erases,
         open: block.open,
@@ -72,6 +73,7 @@ fn block_view(number: u32, block: &Block, durable_era: u64) -> BlockView {
         failing: block.entry.failing,
         fading: block.fading,
         recent: block.era >= durable_era,
+        opened_ns: block.opened_ns,
     }
 }
 
@@ -154,8 +156,8 @@ impl<N: Nand> View for Look<'_, N> {
             || self.records.flash.free_blocks() > budget::beside_copies(self.records, target_slots)
     }
 
-    fn next_needs_erase(&self) -> bool {
-        self.records.flash.free().next_to_erase().is_some()
+    fn needs_erase(&self, ahead_blocks: u32) -> bool {
+        self.records.flash.free().next_to_erase(ahead_blocks).is_some()
     }
 
     fn live_bytes(&self) -> u64 {

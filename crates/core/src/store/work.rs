@@ -10,6 +10,7 @@ use crate::flash::head::HeadId;
 use crate::format::place::Slot;
 use crate::format::table::Use;
 use crate::manage::job::{Job, Refresh, View};
+use crate::manage::migration::Migrated;
 use crate::store::budget::Call;
 
 /// Between two steps of background work, ns.
@@ -31,7 +32,11 @@ impl<N: Nand> Store<N> {
         }
         let late = look.commit_due_ns().is_some_and(|due_ns| mono_ns >= due_ns);
         self.records.manager.heard(job, late, mono_ns);
-        let outcome = if late { self.room_step(job) } else { self.run(job) };
+        let outcome = match job {
+            Job::Migrate { victim } => self.migrate_step(victim),
+            job if late => self.room_step(job),
+            job => self.run(job),
+        };
         self.noted(outcome)?;
         Ok(Some(mono_ns.saturating_add(STEP_NS)))
     }
@@ -43,8 +48,10 @@ impl<N: Nand> Store<N> {
             Job::Commit => self.begin_commit(),
             Job::Checkpoint if self.checkpointer.is_under_way() => self.checkpoint_step(),
             Job::Checkpoint => self.approach_checkpoint(),
-            Job::Copy { victim } if self.collector.victim() == Some(victim) => self.collector.step(&mut self.records),
-            Job::Copy { victim } => self.begin_emptying(victim, Why::Room),
+            Job::Copy { victim } | Job::Migrate { victim } if self.collector.victim() == Some(victim) => {
+                self.collector.step(&mut self.records)
+            }
+            Job::Copy { victim } | Job::Migrate { victim } => self.begin_emptying(victim, Why::Room),
             Job::Level { victim } => self.begin_emptying(victim, Why::Levelling),
             Job::Seal => {
                 if self.records.flash.flush_unit()? {
@@ -55,7 +62,7 @@ impl<N: Nand> Store<N> {
             }
             Job::Refresh(refresh) => self.refresh(refresh),
             Job::ReadyAnchors => self.ready_anchor_step(),
-            Job::EraseAhead => self.erase_ahead(),
+            Job::EraseAhead { blocks } => self.erase_ahead(blocks),
             Job::Retire => self.records.flash.retire_emptied(),
             Job::Idle { .. } => Ok(()),
         }
@@ -104,12 +111,22 @@ impl<N: Nand> Store<N> {
         self.begin_checkpoint(false)
     }
 
-    /// Erases the block that is taken next, so that whoever takes it need not wait for that.
-    fn erase_ahead(&mut self) -> Result<()> {
-        match self.records.flash.free().next_to_erase() {
+    /// Erases one of the so many blocks that are taken next, so that whoever takes it need not wait for that.
+    fn erase_ahead(&mut self, blocks: u32) -> Result<()> {
+        match self.records.flash.free().next_to_erase(blocks) {
             Some(next) => self.records.flash.slots_mut().erase(next, Cause::Gc).map(|_| ()),
             None => Ok(()),
         }
+    }
+
+    /// One step towards emptying a block of the SLC region; the managers hear what it did.
+    fn migrate_step(&mut self, victim: u32) -> Result<()> {
+        let (start_ns, copies) = (self.records.mono_ns, self.records.flash.numbers().copies());
+        let outcome = self.run(Job::Migrate { victim });
+        let moved = self.records.flash.numbers().copies() > copies;
+        let emptied = self.collector.victim() != Some(victim);
+        self.records.manager.heard_of_migration(victim, Migrated { start_ns, moved, emptied });
+        outcome
     }
 
     fn begin_emptying(&mut self, victim: u32, why: Why) -> Result<()> {
@@ -185,6 +202,9 @@ impl<N: Nand> Store<N> {
         let done = self.checkpointer.step(&mut self.records)?;
         if done || self.records.flash.slots().head(HeadId::Meta).block() != stood_in {
             self.index_reserve = 0;
+        }
+        if done {
+            self.records.manager.heard_of_checkpoint();
         }
         Ok(())
     }

@@ -217,7 +217,7 @@ pub struct Bench {
     #[arg(value_parser = benchmark())]
     pub workload: Benchmark,
     /// Which cells data is written to
-    #[arg(long = "mode", value_name = "MODE", default_value = "baseline", value_parser = mode())]
+    #[arg(long = "mode", value_name = "MODE", default_value = Policy::DEFAULT.name(), value_parser = mode())]
     pub policy: Policy,
     /// The chip's native capacity, a multiple of its erase block [default: about what the workload is meant for]
     #[arg(long, value_parser = size::parse)]

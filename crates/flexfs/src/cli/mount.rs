@@ -27,9 +27,10 @@ Examples:
   flexfs mount --mode mlc-only flash.img mnt   never use the fast SLC mode for large writes
   flexfs mount -o relatime,commit=5,compress=lz4 flash.img mnt
 
-Modes: baseline writes to SLC blocks and moves data to native ones when free blocks run out; slc-only never
-uses native blocks: the same speed to the end, and a part of the capacity; mlc-only writes natively, but for
-small synced writes.
+Modes: default writes to SLC blocks and moves data to native ones while nobody calls, or when free blocks run
+out; baseline moves it only then; bm is default with the collection of the FlexFS paper, which in idle time
+takes native blocks alone; slc-only never uses native blocks: the same speed to the end, and a part of the
+capacity; mlc-only writes natively, but for small synced writes.
 
 Options after -o, of which the later wins:
   ro, rw, create=, profile=, mode=, compress=, cache=   as the flags above
@@ -66,7 +67,7 @@ pub struct Mount {
     #[arg(long, value_parser = profile(), hide_possible_values = true, help = chip_help())]
     profile: Option<Profile>,
     /// Which cells data is written to
-    #[arg(long = "mode", value_name = "MODE", default_value = "baseline", value_parser = mode())]
+    #[arg(long = "mode", value_name = "MODE", default_value = Policy::DEFAULT.name(), value_parser = mode())]
     policy: Policy,
     /// Mount read-only: the image's bytes stay as they are (-o rw takes that back)
     #[arg(long)]

@@ -63,16 +63,19 @@ impl Ground {
     }
 }
 
+/// What a volume follows unless told otherwise, but for the time it waits: any background step may migrate.
+const MIGRATING: Policy = Policy::DEFAULT.with_times(0, 0);
+
 const MLC: Setup = Setup {
     name: "slc",
-    about: "MLC, written as SLC, migrated when blocks run out",
+    about: "MLC, written as SLC, migrated in the background and when blocks run out",
     profile: "flexfs-mlc",
     blocks: 64,
     pages_per_block: 16,
     page_bytes: 4096,
     bits_per_cell: 2,
     cache_bytes: 256 << 10,
-    policy: Policy::BASELINE,
+    policy: MIGRATING,
     compression: Compression::None,
     sequences_on: Some(Ground::Tree),
 };

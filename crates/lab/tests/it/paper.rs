@@ -9,11 +9,11 @@ use nand::{CellMode, Nand};
 const CHUNK_BYTES: u64 = 4096;
 const KIB: u64 = 1024;
 
-/// Blocks of the chip: few, so that migration begins after a few MiB.
+/// Blocks of the chip: few, so that they are written in a moment.
 const BLOCKS: u64 = 24;
 
-/// Fewer free blocks than this make the file system migrate (§3.1).
-const FREE_SOFT: u32 = 8;
+/// Free blocks that are left when idle time begins.
+const FREE: u32 = 8;
 
 struct Volume {
     fs: Fs<Chip>,
@@ -57,9 +57,9 @@ impl Volume {
         self.written += 1;
     }
 
-    /// Fills the volume until it wants to migrate. Every page of every full SLC block is valid then.
+    /// Fills the volume until few blocks are free. Every page of every full SLC block is valid then.
     fn fill(&mut self) -> BlockCounts {
-        while self.blocks().free >= FREE_SOFT {
+        while self.blocks().free >= FREE {
             self.append();
         }
         self.fs.sync().unwrap();
@@ -71,7 +71,7 @@ impl Volume {
         let before = self.blocks();
         let mut now_ns = 0;
         while before.slc - self.blocks().slc < 2 {
-            now_ns = self.fs.background(now_ns, now_ns).unwrap().expect("it is short of free blocks");
+            now_ns = self.fs.background(now_ns, now_ns).unwrap().expect("SLC blocks are left");
         }
         self.blocks()
     }
@@ -88,7 +88,7 @@ impl Volume {
 /// The block that a third SLC block's pages are about to move to is not part of the figure: it is counted as free.
 #[test]
 fn figure_4_two_full_slc_blocks_and_one_free_block_become_two_free_blocks() {
-    let mut volume = Volume::new(Policy::BASELINE);
+    let mut volume = Volume::new(Policy::BM);
     let before = volume.fill();
     assert_eq!(before.native, 0, "nothing was migrated yet");
     let after = volume.migrate_two();
@@ -112,7 +112,7 @@ fn figure_8_a_budget_of_three_two_or_one_blocks_for_512_kib() {
 /// A block's worth of data, all of it through SLC blocks and then migrated: δ = 1.
 #[test]
 fn figure_8a_data_that_goes_through_slc_uses_three_blocks_for_each_block_of_it() {
-    let mut volume = Volume::new(Policy::BASELINE);
+    let mut volume = Volume::new(Policy::BM);
     let before = volume.fill();
     let after = volume.migrate_two();
     let (slc_used, native_used) = (before.slc - after.slc, volume.full_native_blocks());

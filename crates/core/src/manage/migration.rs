@@ -1,0 +1,79 @@
+//! Background migration as it goes on: when the next page is due, and whether emptied blocks wait for a checkpoint.
+//!
+//! Invariant: no page is migrated within `t_wait` after a request, nor within `t_trig` after the start of the last one;
+//! a checkpoint that frees migrated blocks comes once for each time the region was emptied.
+
+use super::Manager;
+use super::job::{Job, View};
+use crate::policy::migrate;
+
+/// How far migration has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Migration {
+    /// The block it empties.
+    victim: Option<u32>,
+    /// When the last request came, ns by a clock that never jumps.
+    request_ns: i64,
+    /// When the last page's migration started.
+    page_ns: Option<i64>,
+    /// It emptied blocks since the last checkpoint.
+    unreleased: bool,
+}
+
+/// What a step of migration did.
+#[derive(Clone, Copy, Debug)]
+pub struct Migrated {
+    /// When it started, ns by the clock of requests.
+    pub start_ns: i64,
+    /// It moved a page, rather than preparing to.
+    pub moved: bool,
+    /// The block is empty now.
+    pub emptied: bool,
+}
+
+impl Migration {
+    /// Whether it is this block that it empties.
+    pub fn is_emptying(&self, block: u32) -> bool {
+        self.victim == Some(block)
+    }
+}
+
+impl Manager {
+    /// Hears that a request came, and when.
+    pub fn heard_of_request(&mut self, mono_ns: i64) {
+        self.migration.request_ns = mono_ns;
+    }
+
+    /// Hears what a step did that emptied `victim` to migrate it.
+    pub fn heard_of_migration(&mut self, victim: u32, migrated: Migrated) {
+        let Migrated { start_ns, moved, emptied } = migrated;
+        self.migration.victim = (!emptied).then_some(victim);
+        self.migration.unreleased |= emptied;
+        if moved {
+            self.migration.page_ns = Some(start_ns);
+        }
+    }
+
+    /// Hears that a checkpoint is complete.
+    pub fn heard_of_checkpoint(&mut self) {
+        self.migration.unreleased = false;
+    }
+
+    /// What migration does next, if there is anything: a page when it is due, then the checkpoint that frees blocks.
+    pub(super) fn next_migration(&self, view: &impl View, mono_ns: i64) -> Option<Job> {
+        // Where native blocks take no more, nothing would be gained.
+        let gains = view.target_bytes() > view.slc_block_bytes();
+        let migrate = self.policy.migrate().filter(|_| gains)?;
+        let Migration { request_ns, page_ns, unreleased, .. } = self.migration;
+        let begin_ns = request_ns.saturating_add(migrate.t_wait_ns);
+        if mono_ns < begin_ns {
+            let has_work = unreleased || migrate::choose(view.blocks(), migrate.order).is_some();
+            return has_work.then_some(Job::Idle { until_ns: Some(begin_ns) });
+        }
+        let release = || (unreleased && view.has_waiting()).then_some(Job::Checkpoint);
+        let victim = view.victim().or_else(|| migrate::choose(view.blocks(), migrate.order));
+        let Some(victim) = victim.filter(|_| view.may_copy()) else { return release() };
+        let due_ns = page_ns.map_or(begin_ns, |page_ns| page_ns.saturating_add(migrate.t_trig_ns));
+        Some(if mono_ns < due_ns { Job::Idle { until_ns: Some(due_ns) } } else { Job::Migrate { victim } })
+    }
+}
