@@ -7,4 +7,5 @@ pub mod content;
 pub mod crash;
 pub mod model;
 pub mod ops;
+pub mod play;
 pub mod torture;
