@@ -5,7 +5,10 @@
 pub mod bench;
 pub mod content;
 pub mod crash;
+pub mod experiment;
 pub mod model;
 pub mod ops;
+mod parallel;
 pub mod play;
+pub mod report;
 pub mod torture;
