@@ -68,15 +68,13 @@ fn rate(times: &[u64]) -> f64 {
     bytes as f64 * 1e3 / times.iter().sum::<u64>() as f64
 }
 
-/// The bursts of a course: how full the volume was before each and after it, in percent, and its throughput.
-fn bursts(course: &Course) -> Vec<(f64, f64, f64)> {
-    let percent = |files: u64| 100.0 * (files * FILE_BYTES) as f64 / course.capacity_bytes as f64;
+/// The bursts of a course: how full the volume was after each, in percent, and its throughput.
+fn bursts(course: &Course) -> Vec<(f64, f64)> {
     let mut files = 0;
     let mut all = Vec::new();
     for times in course.bursts.iter().filter(|times| !times.is_empty()) {
-        let before = files;
         files += times.len() as u64;
-        all.push((percent(before), percent(files), rate(times)));
+        all.push((100.0 * (files * FILE_BYTES) as f64 / course.capacity_bytes as f64, rate(times)));
     }
     all
 }
@@ -101,11 +99,19 @@ fn fastest_after_half(course: &Course) -> f64 {
     after.map(|(_, &ns)| 100.0 * rate(&[ns]) / start).fold(0.0, f64::max)
 }
 
-/// How full the volume was when the first burst began that was not near to `rate`, or at the end.
-fn near_until(course: &Course, rate: f64) -> f64 {
-    let all = bursts(course);
-    let slow = all.iter().find(|&&(.., found)| found < NEAR * rate).map(|&(before, ..)| before);
-    slow.or(all.last().map(|&(_, after, _)| after)).unwrap_or(0.0)
+/// How full the volume was, in percent, when the first burst that is not near to `rate` fell behind, at the first of its
+/// MiB that did; or at the end.
+fn near_until(course: &Course, rate_wanted: f64) -> f64 {
+    let is_slow = |times: &[u64]| rate(times) < NEAR * rate_wanted;
+    let mut files = 0;
+    for times in course.bursts.iter().filter(|times| !times.is_empty()) {
+        if is_slow(times) {
+            files += times.iter().take_while(|&&ns| !is_slow(&[ns])).count() as u64;
+            break;
+        }
+        files += times.len() as u64;
+    }
+    100.0 * (files * FILE_BYTES) as f64 / course.capacity_bytes as f64
 }
 
 fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
@@ -171,10 +177,8 @@ fn table(variant: &str, courses: &[(&str, &Course)]) -> Table {
 }
 
 fn plot(variant: &str, plan: &Bursts, courses: &[(&str, &Course)]) -> Plot {
-    let series = |&(scheme, course): &(&str, &Course)| {
-        let points = bursts(course).into_iter().map(|(_, after, rate)| (after, rate)).collect();
-        Series { name: scheme.to_owned(), points, marked: true }
-    };
+    let series =
+        |&(scheme, course): &(&str, &Course)| Series { name: scheme.to_owned(), points: bursts(course), marked: true };
     let series: Vec<Series> = courses.iter().map(series).collect();
     let most = series.iter().flat_map(|series| &series.points).map(|&(_, rate)| rate).fold(0.0, f64::max);
     Plot {

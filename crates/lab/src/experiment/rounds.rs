@@ -21,7 +21,10 @@ pub const REQUESTS: u64 = 10;
 const PAGE_BYTES: u64 = 4096;
 
 /// Idle time before a request: longer than `t_wait`, and short enough that all of U100's requests meet the migration.
-const IDLE_NS: std::ops::Range<u64> = 1_000_001_000..3_000_000_000;
+const IDLE_NS: std::ops::Range<u64> = 1_000_001_000..2_000_000_000;
+
+/// Pages written before a round, so that its requests stand anywhere in a block.
+const LEAD_PAGES: std::ops::RangeInclusive<u64> = 1..=64;
 
 const BULK: &str = "bulk";
 const PAGES: &str = "pages";
@@ -53,7 +56,7 @@ impl Rounds {
 
     pub fn workload(&self) -> String {
         let mib = BULK_BYTES >> 20;
-        format!("{mib} MiB at once, then 10 synced appends of one page, 1 to 3 s of idle time before each")
+        format!("{mib} MiB at once, then 10 synced appends of one page, 1 to 2 s of idle time before each")
     }
 
     /// Plays the rounds with each scheme.
@@ -81,14 +84,17 @@ impl Rounds {
         for round in 0..self.rounds {
             let mut ledger = ledger.clone();
             let mut player = Player::mount(chip.snapshot(), &self.setting(policy)?)?;
-            // The first change of a mount also says on the chip that the volume is in use: that is no request's matter.
+            // The first change of a mount also says on the chip that the volume is in use: no request waits for that.
             let doing = "looking up a file";
             let found = player.look().lookup(ROOT_INO, PAGES.as_bytes());
             let ino = found.map_err(|source| PlayError::Fs { doing, source })?.ino;
-            let now_ns = player.now_ns();
-            append(&mut player, &mut ledger, ino, 0, now_ns)?;
             let mut dice = ChaCha8Rng::seed_from_u64(mix(self.seed) ^ round);
-            for number in 1..=REQUESTS {
+            let lead_pages = dice.random_range(LEAD_PAGES);
+            for number in 0..lead_pages {
+                let now_ns = player.now_ns();
+                append(&mut player, &mut ledger, ino, number, now_ns)?;
+            }
+            for number in lead_pages..lead_pages + REQUESTS {
                 let arrival_ns = player.now_ns() + dice.random_range(IDLE_NS);
                 let response = append(&mut player, &mut ledger, ino, number, arrival_ns)?;
                 answers.response_ns.push(response.time_ns());
