@@ -1,4 +1,4 @@
-//! Plots as SVG, in the paper's manner: lines over a plain grid, a legend by their side. Invariant: no font of this machine
+//! Plots as SVG, in the paper's manner: lines over a plain grid, a legend in their middle. Invariant: no font of this machine
 //! is looked at, so that the same figures are drawn the same everywhere.
 
 use plotters::coord::Shift;
@@ -31,6 +31,7 @@ fn draw<'a>(plot: &Plot, area: &Area<'a>) -> Drawn<'a> {
     let mut chart = ChartBuilder::on(area)
         .caption(&plot.title, ("sans-serif", 20))
         .margin(12)
+        .margin_right(30)
         .x_label_area_size(40)
         .y_label_area_size(56)
         .build_cartesian_2d(plot.x.from..plot.x.to, plot.y.from..plot.y.to)?;
@@ -46,7 +47,7 @@ fn draw<'a>(plot: &Plot, area: &Area<'a>) -> Drawn<'a> {
     let mut legend = chart.configure_series_labels();
     legend
         .label_font(TEXT)
-        .position(SeriesLabelPosition::MiddleRight)
+        .position(SeriesLabelPosition::MiddleLeft)
         .background_style(WHITE)
         .border_style(BLACK.mix(0.3))
         .draw()?;
