@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         Command::Rm(args) => cmd::rm::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Torture(args) => cmd::torture::run(args),
+        Command::Repro(args) => cmd::repro::run(args),
         Command::Completions(args) => cmd::completions::run(args),
         Command::Man(args) => cmd::man::run(args),
     };

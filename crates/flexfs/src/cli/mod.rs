@@ -7,6 +7,7 @@ mod files;
 mod mount;
 mod overview;
 mod program;
+mod repro;
 mod settings;
 mod torture;
 mod values;
@@ -22,6 +23,7 @@ pub use files::{Get, Ls, Mkdir, Put, Rm};
 pub use mount::{Helper, Mount};
 pub use overview::command;
 pub use program::{Completions, Man};
+pub use repro::{Asked, Repro};
 pub use settings::Settings;
 pub use torture::{Formatted, Torture};
 pub use values::Benchmark;
@@ -60,6 +62,7 @@ pub enum Command {
     Rm(Rm),
     Bench(Bench),
     Torture(Torture),
+    Repro(Repro),
     Completions(Completions),
     Man(Man),
 }

@@ -14,5 +14,6 @@ pub mod mount;
 pub mod put;
 mod remount;
 mod repair;
+pub mod repro;
 pub mod rm;
 pub mod torture;

@@ -19,6 +19,7 @@ mod posix;
 mod program;
 mod real_input;
 mod repair;
+mod repro;
 mod times;
 mod torture;
 mod trouble;

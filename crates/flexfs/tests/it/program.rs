@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::common::{self, flexfs, run};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "mkfs",
     "mount",
     "info",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 14] = [
     "rm",
     "bench",
     "torture",
+    "repro",
     "completions",
     "man",
 ];

@@ -11,9 +11,9 @@ use super::case::{Case, Script};
 use super::cut::Cuts;
 use super::findings::{Findings, Violation};
 use super::panic::caught;
-use super::parallel::parallel;
 use super::shrink::shrink;
 use crate::ops::Op;
+use crate::parallel::parallel;
 
 /// Violations, mostly of different kinds, that are made smaller; others are told as they are.
 pub(super) const SHRUNK_MAX: usize = 10;

@@ -13,12 +13,12 @@ use super::base::{DAY_NS, FILE_CHUNKS, fill};
 use super::campaign::{Progress, SHRUNK_MAX, in_ranges};
 use super::damage::damage;
 use super::panic::caught;
-use super::parallel::parallel;
 use super::setup::Setup;
 use super::shrink::fewer;
 use crate::content::mix;
 use crate::crash::{Run, Tally};
 use crate::ops::Supply;
+use crate::parallel::parallel;
 
 /// Steps of a run.
 pub const MEDIA_STEPS: usize = 240;

@@ -17,7 +17,6 @@ mod mix;
 mod mkfs;
 mod overlap;
 mod panic;
-mod parallel;
 mod processes;
 mod sequences;
 mod setup;

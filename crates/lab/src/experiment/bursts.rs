@@ -1,0 +1,161 @@
+//! The workload of the paper's Idle benchmark: bursts of so many MiB, one every so many seconds, until 95 % of the capacity
+//! hold data. Invariant: a burst's time is its requests' alone, from the arrival of each; what it wrote is read back.
+
+use emulator::Profile;
+use flexfs_core::{Fs, Policy, ROOT_INO};
+use serde::{Deserialize, Serialize};
+
+use crate::play::{HostCost, Ledger, PlayError, Player, Response, Setting};
+
+/// A request: a file of so many bytes, made, written and synced.
+pub const FILE_BYTES: u64 = 1 << 20;
+const WRITE_BYTES: u64 = 128 << 10;
+
+/// Of the capacity, what is written.
+const FULL_PERCENT: f64 = 95.0;
+
+/// What is written, when, and on what.
+#[derive(Clone, Copy, Debug)]
+pub struct Bursts {
+    pub chip_bytes: u64,
+    pub host: HostCost,
+    /// Requests of each burst.
+    pub files: u64,
+    /// From the start of one burst to the start of the next, unless it takes longer.
+    pub interval_ns: u64,
+    /// How often the volume was filled like this and emptied before.
+    pub cycles: u32,
+}
+
+/// What came of it.
+#[derive(Serialize, Deserialize)]
+pub struct Course {
+    /// What `statfs` told right after formatting, with the default policy.
+    pub capacity_bytes: u64,
+    /// Of each burst the times of its requests, ns.
+    pub bursts: Vec<Vec<u64>>,
+    /// The volume was full before the end.
+    pub no_space: bool,
+    pub migrated_pages: u64,
+    /// Until the last request was answered.
+    pub seconds: f64,
+}
+
+impl Bursts {
+    pub fn setting(&self, policy: Policy) -> Result<Setting, PlayError> {
+        let profile = Profile::default().with_capacity(self.chip_bytes)?;
+        Ok(Setting { profile, host: self.host, policy, seed: 1 })
+    }
+
+    pub fn workload(&self) -> String {
+        let seconds = self.interval_ns / 1_000_000_000;
+        let text = format!("{} files of 1 MiB every {seconds} s, each synced", self.files);
+        match self.cycles {
+            0 => text,
+            cycles => format!("{text}, the volume filled and emptied {cycles} times before"),
+        }
+    }
+
+    /// Runs it.
+    pub fn run(&self, policy: Policy) -> Result<Course, PlayError> {
+        let capacity_bytes = self.capacity_bytes()?;
+        let mut player = Player::new(&self.setting(policy)?)?;
+        let mut ledger = Ledger::default();
+        for _ in 0..self.cycles {
+            let full = self.fill(&mut player, &mut ledger, capacity_bytes)?;
+            self.empty(&mut player, &mut ledger, &full)?;
+        }
+        let migrated_pages = player.tally().migrated_pages;
+        let full = self.fill(&mut player, &mut ledger, capacity_bytes)?;
+        let migrated_pages = player.tally().migrated_pages - migrated_pages;
+        let seconds = (player.now_ns() - full.start_ns) as f64 / 1e9;
+        ledger.verify(&player.unmount()?)?;
+        Ok(Course { capacity_bytes, bursts: full.bursts, no_space: full.no_space, migrated_pages, seconds })
+    }
+
+    fn capacity_bytes(&self) -> Result<u64, PlayError> {
+        let mut player = Player::new(&self.setting(Policy::default())?)?;
+        let stat =
+            player.look().statfs().map_err(|source| PlayError::Fs { doing: "asking for the capacity", source })?;
+        Ok(stat.capacity_bytes)
+    }
+
+    /// Writes until the volume is as full as it shall be, or takes no more.
+    fn fill(&self, player: &mut Player, ledger: &mut Ledger, capacity_bytes: u64) -> Result<Filled, PlayError> {
+        let enough_bytes = (capacity_bytes as f64 * FULL_PERCENT / 100.0) as u64;
+        let start_ns = player.now_ns();
+        let mut full = Filled { start_ns, bursts: Vec::new(), files: 0, no_space: false };
+        let mut due_ns = start_ns;
+        while full.files * FILE_BYTES < enough_bytes && !full.no_space {
+            let mut times = Vec::new();
+            let start_ns = due_ns.max(player.now_ns());
+            let mut arrival_ns = start_ns;
+            for _ in 0..self.files {
+                if full.files * FILE_BYTES >= enough_bytes {
+                    break;
+                }
+                match store(player, ledger, full.files, arrival_ns) {
+                    Ok(response) => times.push(response.time_ns()),
+                    Err(error) if error.is_no_space() => {
+                        remove(player, ledger, full.files)?;
+                        full.no_space = true;
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+                full.files += 1;
+                arrival_ns = player.now_ns();
+            }
+            due_ns = start_ns + self.interval_ns;
+            full.bursts.push(times);
+        }
+        Ok(full)
+    }
+
+    /// Removes all that was written, and waits as long as between two bursts.
+    fn empty(&self, player: &mut Player, ledger: &mut Ledger, full: &Filled) -> Result<(), PlayError> {
+        let arrival_ns = player.now_ns() + self.interval_ns;
+        player.rest_until(arrival_ns)?;
+        for number in 0..full.files {
+            remove(player, ledger, number)?;
+        }
+        player.sync()?;
+        let until_ns = player.now_ns() + self.interval_ns;
+        player.rest_until(until_ns)
+    }
+}
+
+/// A volume that was filled.
+struct Filled {
+    start_ns: u64,
+    bursts: Vec<Vec<u64>>,
+    files: u64,
+    no_space: bool,
+}
+
+fn name(number: u64) -> String {
+    format!("file{number:05}")
+}
+
+fn store(player: &mut Player, ledger: &mut Ledger, number: u64, arrival_ns: u64) -> Result<Response, PlayError> {
+    let name = name(number);
+    let answer = |player: &mut Player| {
+        let ino = player.create(&name)?.ino;
+        for offset in (0..FILE_BYTES).step_by(WRITE_BYTES as usize) {
+            player.write(ino, offset, &ledger.append(&name, number, WRITE_BYTES))?;
+        }
+        player.sync()
+    };
+    player.request(arrival_ns, answer).map(|((), response)| response)
+}
+
+fn remove(player: &mut Player, ledger: &mut Ledger, number: u64) -> Result<(), PlayError> {
+    let name = name(number);
+    ledger.remove(&name);
+    // A file that found no space may not even have got its name.
+    let there = |fs: &mut Fs<_>| fs.lookup(ROOT_INO, name.as_bytes()).is_ok();
+    if !there(player.look()) {
+        return Ok(());
+    }
+    player.call("removing a file", |fs, now_ns| fs.unlink(ROOT_INO, name.as_bytes(), now_ns))
+}

@@ -1,0 +1,87 @@
+//! The experiments of the paper, a file each.
+//!
+//! An experiment is a set of independent jobs, so that processors and machines can share them, and a function that makes
+//! rows, tables and plots of what they give. Invariant: a job sets chip, host cost, policy and workload, and what it
+//! gives depends on nothing else; what is made of the results depends on the results alone.
+
+mod bursts;
+mod fig10;
+mod fig13;
+mod fig4;
+mod job;
+mod outcome;
+mod rounds;
+mod schemes;
+mod table1;
+
+pub use job::{Job, Results, run};
+pub use outcome::{Axis, Bar, Outcome, Parameters, Plot, Row, Series, Table};
+
+use crate::play::PlayError;
+
+/// One of the paper's tables or figures.
+#[derive(Clone, Copy)]
+pub struct Experiment {
+    pub id: &'static str,
+    pub title: &'static str,
+    /// What is done, and what the paper found, in a few sentences for someone who has it in hand.
+    pub about: &'static str,
+    pub jobs: fn() -> Vec<Job>,
+    pub finish: fn(&Results) -> Result<Outcome, ExperimentError>,
+}
+
+/// All there are.
+pub const ALL: [Experiment; 4] = [table1::TABLE1, fig4::FIG4, fig10::FIG10, fig13::FIG13];
+
+/// The experiment of that id.
+pub fn named(id: &str) -> Option<Experiment> {
+    ALL.into_iter().find(|experiment| experiment.id == id)
+}
+
+/// Why an experiment gives no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExperimentError {
+    #[error(transparent)]
+    Play(#[from] PlayError),
+    /// The chip itself refused an operation.
+    #[error("the chip: {0}")]
+    Nand(#[from] nand::NandError),
+    /// A result is not what this version writes.
+    #[error("the result of {job} cannot be read: {source}")]
+    Result { job: String, source: serde_json::Error },
+    /// What the workload waits for does not happen.
+    #[error("{0}")]
+    Never(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_has_a_name_of_its_own_that_says_whose_it_is_and_can_name_a_file() {
+        let mut names = Vec::new();
+        for experiment in ALL {
+            let jobs = (experiment.jobs)();
+            assert!(jobs.iter().all(|job| job.name.starts_with(&format!("{}.", experiment.id))));
+            names.extend(jobs.into_iter().map(|job| job.name));
+        }
+        assert!(
+            names.iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c))),
+            "{names:?}"
+        );
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn nothing_is_made_of_no_results_and_nobody_complains() {
+        for experiment in ALL {
+            let outcome = (experiment.finish)(&Results::default()).unwrap();
+            assert!(outcome.rows.is_empty() && outcome.plots.is_empty(), "{}", experiment.id);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What an experiment comes to: rows with bars, tables and plots. Invariant: a row's verdict follows from its figure and
+//! its bar, and each row says what it was run with.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::play::Setting;
+
+/// All that is made of an experiment's results.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub rows: Vec<Row>,
+    pub tables: Vec<Table>,
+    pub plots: Vec<Plot>,
+}
+
+/// A figure, beside the paper's.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    pub name: String,
+    /// What the paper says, if it says.
+    pub paper: Option<f64>,
+    pub ours: f64,
+    pub unit: &'static str,
+    pub bar: Bar,
+    pub ok: bool,
+    pub parameters: Parameters,
+}
+
+impl Row {
+    /// A figure that only has to be shown.
+    pub fn shown(name: impl Into<String>, ours: f64, unit: &'static str, parameters: &Parameters) -> Self {
+        Self { name: name.into(), paper: None, ours, unit, bar: Bar::Shown, ok: true, parameters: parameters.clone() }
+    }
+
+    /// The same, with what the paper says.
+    pub fn paper(self, paper: f64) -> Self {
+        Self { paper: Some(paper), ..self }
+    }
+
+    /// The same, held to a bar.
+    pub fn bar(self, bar: Bar) -> Self {
+        Self { bar, ok: bar.holds(self.ours), ..self }
+    }
+}
+
+/// What is demanded of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bar {
+    /// Nothing: it is shown.
+    Shown,
+    AtMost(f64),
+    AtLeast(f64),
+    Exactly(f64),
+    /// So near to that figure.
+    Within {
+        percent: f64,
+        of: f64,
+    },
+}
+
+impl Bar {
+    /// Whether nothing is demanded.
+    pub fn is_shown(self) -> bool {
+        self == Bar::Shown
+    }
+
+    fn holds(self, ours: f64) -> bool {
+        match self {
+            Bar::Shown => true,
+            Bar::AtMost(most) => ours <= most,
+            Bar::AtLeast(least) => ours >= least,
+            Bar::Exactly(figure) => ours == figure,
+            Bar::Within { percent, of } => (ours - of).abs() <= of.abs() * percent / 100.0,
+        }
+    }
+}
+
+impl fmt::Display for Bar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bar::Shown => Ok(()),
+            Bar::AtMost(most) => write!(f, "≤ {most}"),
+            Bar::AtLeast(least) => write!(f, "≥ {least}"),
+            Bar::Exactly(figure) => write!(f, "= {figure}"),
+            Bar::Within { percent, of } => write!(f, "{of} ± {percent} %"),
+        }
+    }
+}
+
+impl Serialize for Bar {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Bar::Shown => serializer.serialize_none(),
+            bar => serializer.collect_str(bar),
+        }
+    }
+}
+
+/// What a figure was got with, by name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Parameters(BTreeMap<&'static str, String>);
+
+impl Parameters {
+    /// Those of a setting.
+    pub fn of(setting: &Setting) -> Self {
+        let Setting { profile, host, policy, .. } = setting;
+        let chip = format!("{}, {} MiB", profile.name, profile.capacity_bytes() >> 20);
+        Self::default().with("chip", chip).with("host_cost", host.name).with("policy", policy.name())
+    }
+
+    /// The same, and one more, or another in its place.
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.0.insert(name, value.into());
+        self
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(&name, value)| (name, value.as_str()))
+    }
+}
+
+/// Figures for a spreadsheet.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its file's name without the ending.
+    pub name: String,
+    pub header: Vec<&'static str>,
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Lines or points over two axes.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// Its file's name without the ending.
+    pub name: String,
+    pub title: String,
+    pub x: Axis,
+    pub y: Axis,
+    pub series: Vec<Series>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Axis {
+    pub label: &'static str,
+    pub from: f64,
+    pub to: f64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Series {
+    pub name: String,
+    pub points: Vec<(f64, f64)>,
+    /// Whether each point has a mark of its own.
+    pub marked: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_decides_and_says_what_it_is() {
+        let row = |bar| Row::shown("x", 10.0, "µs", &Parameters::default()).paper(9.0).bar(bar);
+        let all = [
+            (Bar::AtMost(10.0), true, "≤ 10"),
+            (Bar::AtMost(9.5), false, "≤ 9.5"),
+            (Bar::AtLeast(10.5), false, "≥ 10.5"),
+            (Bar::Exactly(10.0), true, "= 10"),
+            (Bar::Within { percent: 1.0, of: 10.1 }, true, "10.1 ± 1 %"),
+            (Bar::Within { percent: 1.0, of: 10.2 }, false, "10.2 ± 1 %"),
+        ];
+        for (bar, ok, said) in all {
+            assert_eq!((row(bar).ok, bar.to_string().as_str()), (ok, said));
+        }
+        assert!(!row(Bar::AtMost(f64::NAN)).ok);
+        let json = serde_json::to_value(row(Bar::Shown)).unwrap();
+        assert!(json["ok"] == true && json["bar"].is_null() && json["paper"] == 9.0, "{json}");
+    }
+}

@@ -1,0 +1,226 @@
+//! The player itself. Invariants: a background step begins only while no request is there, and a request that arrives
+//! in the middle of one waits until the die is free again; the host's time for a call begins when the die is free.
+
+use emulator::Chip;
+use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, ROOT_INO, kind};
+
+use super::{PlayError, Setting};
+use crate::bench::Step;
+use crate::content::mix;
+use crate::crash::BASE_NS;
+
+/// Steps in a row that do nothing and ask to be taken again at once: more are a step that never ends.
+const IDLE_STEPS_MAX: u32 = 10_000;
+
+/// How a request went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Response {
+    pub arrival_ns: u64,
+    /// When the last of its calls came back, the host's time included.
+    pub end_ns: u64,
+    /// Of that, until the background step under way at its arrival had ended.
+    pub waited_ns: u64,
+    /// Pages migrated since the request before it ended.
+    pub migrated_pages: u64,
+}
+
+impl Response {
+    /// From its arrival to its end.
+    pub fn time_ns(&self) -> u64 {
+        self.end_ns - self.arrival_ns
+    }
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub requests: u64,
+    /// Requests that arrived in the middle of a background step.
+    pub delayed: u64,
+    pub longest_wait_ns: u64,
+    /// Background steps that kept the die busy.
+    pub steps: u64,
+    pub longest_step_ns: u64,
+    pub migrated_pages: u64,
+}
+
+/// A volume that is played with.
+pub struct Player {
+    fs: Fs<Chip>,
+    setting: Setting,
+    /// Until when the die is busy; before that time, if it is not.
+    die_free_ns: u64,
+    /// When the volume asked for its next step.
+    next_step_ns: Option<u64>,
+    /// When the request under way arrived, until its first call.
+    arrival_ns: Option<u64>,
+    tally: Tally,
+}
+
+impl Player {
+    /// A new volume on a new chip.
+    pub fn new(setting: &Setting) -> Result<Self, PlayError> {
+        let mut chip = Chip::new(&setting.profile, setting.seed)?;
+        let mut volume_id = [0; 16];
+        volume_id[..8].copy_from_slice(&mix(setting.seed).to_le_bytes());
+        let (label, now_ns) = ("play".into(), BASE_NS + chip.now_ns() as i64);
+        let options =
+            FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank: true, now_ns };
+        Fs::format(&mut chip, &options).map_err(|source| PlayError::Fs { doing: "formatting", source })?;
+        Self::mount(chip, setting)
+    }
+
+    /// The volume on a chip of the setting's kind.
+    pub fn mount(chip: Chip, setting: &Setting) -> Result<Self, PlayError> {
+        let geometry = &chip.profile().geometry;
+        let dies = u32::from(geometry.channels) * u32::from(geometry.chips_per_channel * geometry.dies_per_chip);
+        if dies != 1 || chip.profile().timing.bus_ps_per_byte != 0 {
+            return Err(PlayError::NotOneDie(chip.profile().name.clone()));
+        }
+        let (start_ns, before_ns) = (chip.now_ns(), chip.counters().flash_ns);
+        let now_ns = BASE_NS + start_ns as i64;
+        let options = MountOptions { policy: setting.policy, now_ns, ..MountOptions::default() };
+        let fs = Fs::mount(chip, options).map_err(|(_, source)| PlayError::Fs { doing: "mounting", source })?;
+        // What the chip was busy with before is over by then.
+        let die_free_ns = fs.chip().now_ns().max(start_ns + fs.chip().counters().flash_ns - before_ns);
+        let setting = setting.clone();
+        Ok(Self { fs, setting, die_free_ns, next_step_ns: None, arrival_ns: None, tally: Tally::default() })
+    }
+
+    pub fn now_ns(&self) -> u64 {
+        self.fs.chip().now_ns()
+    }
+
+    pub fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// The file system, to look at: what is asked here takes no time and counts as no request.
+    pub fn look(&mut self) -> &mut Fs<Chip> {
+        &mut self.fs
+    }
+
+    /// Lets time pass until the request arrives, with background steps in it, and answers it.
+    pub fn request<T>(
+        &mut self,
+        arrival_ns: u64,
+        answer: impl FnOnce(&mut Self) -> Result<T, PlayError>,
+    ) -> Result<(T, Response), PlayError> {
+        let migrated_pages = self.tally.migrated_pages;
+        // It may have to wait for the request before it, too, which is no step.
+        let free_ns = self.now_ns().max(arrival_ns);
+        self.rest_until(arrival_ns)?;
+        let waited_ns = self.now_ns() - free_ns;
+        self.tally.requests += 1;
+        self.tally.delayed += u64::from(waited_ns > 0);
+        self.tally.longest_wait_ns = self.tally.longest_wait_ns.max(waited_ns);
+        self.arrival_ns = Some(arrival_ns);
+        let answered = answer(self);
+        self.arrival_ns = None;
+        let migrated_pages = self.tally.migrated_pages - migrated_pages;
+        let response = Response { arrival_ns, end_ns: self.now_ns(), waited_ns, migrated_pages };
+        Ok((answered?, response))
+    }
+
+    /// Makes one of the request's calls; the host's time for it follows.
+    pub fn call<T>(
+        &mut self,
+        doing: &'static str,
+        call: impl FnOnce(&mut Fs<Chip>, i64) -> Result<T, Error>,
+    ) -> Result<T, PlayError> {
+        let start_ns = self.now_ns();
+        let mono_ns = self.arrival_ns.take().unwrap_or(start_ns);
+        let before = *self.fs.chip().counters();
+        self.fs.request(mono_ns as i64);
+        let result = call(&mut self.fs, BASE_NS + mono_ns as i64);
+        let after = *self.fs.chip().counters();
+        self.occupy(start_ns, after.flash_ns - before.flash_ns);
+        let (slc, native) = (&after.programs.slc, &after.programs.native);
+        let (slc, native) = (slc.host - before.programs.slc.host, native.host - before.programs.native.host);
+        let host_ns = self.setting.host.of_ns(slc, native);
+        if host_ns > 0 {
+            self.advance_to(self.die_free_ns + host_ns);
+        }
+        self.next_step_ns = Some(self.now_ns());
+        result.map_err(|source| PlayError::Fs { doing, source })
+    }
+
+    /// Lets time pass, with the background steps that the volume asks for; one that is under way then ends.
+    pub fn rest_until(&mut self, end_ns: u64) -> Result<(), PlayError> {
+        let mut idle_steps = 0;
+        while let Some(at_ns) = self.next_step_ns.filter(|&at_ns| at_ns < end_ns) {
+            idle_steps = if self.step(at_ns)? { 0 } else { idle_steps + 1 };
+            if idle_steps > IDLE_STEPS_MAX {
+                return Err(PlayError::Wrong("background steps that do nothing never end".into()));
+            }
+        }
+        self.advance_to(end_ns);
+        Ok(())
+    }
+
+    /// Takes one background step; whether it kept the die busy.
+    fn step(&mut self, at_ns: u64) -> Result<bool, PlayError> {
+        self.advance_to(at_ns);
+        let start_ns = self.now_ns();
+        let before = *self.fs.chip().counters();
+        let next = self.fs.background(start_ns as i64, BASE_NS + start_ns as i64);
+        let next = next.map_err(|source| PlayError::Fs { doing: "working in the background", source })?;
+        let chip = self.fs.chip();
+        let after = *chip.counters();
+        let step = Step::so_far(&after).since(Step::so_far(&before));
+        step.bounded(chip.profile(), false).map_err(PlayError::Wrong)?;
+        self.tally.migrated_pages += after.programs.native.migration - before.programs.native.migration;
+        if step.flash_ns > 0 {
+            self.occupy(start_ns, step.flash_ns);
+            self.advance_to(self.die_free_ns);
+            self.tally.steps += 1;
+            self.tally.longest_step_ns = self.tally.longest_step_ns.max(step.flash_ns);
+        }
+        self.next_step_ns = next.map(|next_ns| self.now_ns().max(next_ns as u64));
+        Ok(step.flash_ns > 0)
+    }
+
+    /// Notes that operations of so much time were begun at `start_ns`, one after the other.
+    fn occupy(&mut self, start_ns: u64, flash_ns: u64) {
+        if flash_ns > 0 {
+            self.die_free_ns = self.die_free_ns.max(start_ns) + flash_ns;
+        }
+    }
+
+    fn advance_to(&mut self, ns: u64) {
+        self.fs.chip_mut().advance_to_ns(ns);
+    }
+
+    /// Makes an empty file in the root directory.
+    pub fn create(&mut self, name: &str) -> Result<Attr, PlayError> {
+        let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+        self.call("creating a file", |fs, now_ns| fs.create(ROOT_INO, name.as_bytes(), node, now_ns))
+    }
+
+    /// Writes all of `data`; less is `ENOSPC`.
+    pub fn write(&mut self, ino: Ino, offset: u64, data: &[u8]) -> Result<(), PlayError> {
+        self.call("writing", |fs, now_ns| {
+            let count = fs.write(ino, offset, data, now_ns)?;
+            if count < data.len() { Err(Error::NoSpace) } else { Ok(()) }
+        })
+    }
+
+    pub fn sync(&mut self) -> Result<(), PlayError> {
+        self.call("syncing", |fs, _| fs.sync())
+    }
+
+    /// Unmounts and gives the chip back.
+    pub fn unmount(self) -> Result<Chip, PlayError> {
+        let now_ns = BASE_NS + self.now_ns() as i64;
+        let (chip, result) = self.fs.unmount(now_ns);
+        result.map_err(|source| PlayError::Fs { doing: "unmounting", source })?;
+        Ok(chip)
+    }
+}
+
+#[cfg(test)]
+mod tests;
