@@ -12,6 +12,7 @@ use rustix::process::geteuid;
 
 use super::settings::{Settings, option};
 use super::values::{Compress, cache, cache_help, mode, profile, profile_help};
+use crate::fuse::pacing::Timing;
 use crate::size;
 
 /// The names under which the program is a helper of mount(8), for the types `fuse.flexfs` and `flexfs`.
@@ -35,6 +36,7 @@ capacity; mlc-only writes natively, but for small synced writes.
 Options after -o, of which the later wins:
   ro, rw, create=, profile=, mode=, compress=, cache=   as the flags above
   noatime, relatime     whether reading leaves a time (noatime unless said); nodiratime: not on directories
+  timing=chip           every operation takes the time that the emulated chip takes for it (none)
   commit=SECONDS        how old a change may get before it reaches flash (0.5)
   writethrough          writes reach the file system at once, not by way of the kernel's cache: slower, but
                         each write on a full volume fails; otherwise one up to 32 MiB later does
@@ -75,6 +77,9 @@ pub struct Mount {
     /// Return once it is mounted, and serve in the background
     #[arg(short, long)]
     pub background: bool,
+    /// Whether operations take the time of the emulated chip
+    #[arg(long, value_enum, default_value_t = Timing::None)]
+    timing: Timing,
     /// Compress data on its way to flash
     #[arg(long, value_enum, default_value_t = Compress::None)]
     compress: Compress,
@@ -101,6 +106,7 @@ impl Mount {
             ..Settings::default()
         };
         settings.manner.flags.set(MountFlags::RDONLY, self.ro);
+        settings.manner.timing = self.timing;
         apply(&mut settings, &self.options, false)?;
         Ok(settings)
     }

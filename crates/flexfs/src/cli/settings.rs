@@ -12,6 +12,7 @@ use rustix::mount::MountFlags;
 
 use super::values::{Compress, Offered, cache, read_profile};
 use crate::fuse::Manner;
+use crate::fuse::pacing::Timing;
 use crate::size;
 
 /// Everything that can be chosen about a mount.
@@ -55,7 +56,7 @@ impl Default for Settings {
 type Act = fn(&mut Settings, &str) -> Result<(), String>;
 
 /// The words that do something; those that end in `=` take a value.
-const WORDS: [(&str, Act); 30] = [
+const WORDS: [(&str, Act); 31] = [
     ("ro", |settings, _| flag(settings, MountFlags::RDONLY, true)),
     ("rw", |settings, _| flag(settings, MountFlags::RDONLY, false)),
     ("noatime", |settings, _| atime(settings, Atime::None)),
@@ -71,6 +72,7 @@ const WORDS: [(&str, Act); 30] = [
     ("cache=", |settings, value| set(&mut settings.cache_bytes, cache(value)?)),
     ("create=", |settings, value| set(&mut settings.create, Some(size::parse(value)?))),
     ("profile=", |settings, value| set(&mut settings.profile, Some(read_profile(value)?))),
+    ("timing=", |settings, value| set(&mut settings.manner.timing, timing(value)?)),
     ("writethrough", |settings, _| set(&mut settings.manner.write_back, false)),
     ("nowritethrough", |settings, _| set(&mut settings.manner.write_back, true)),
     ("sync_image", |settings, _| set(&mut settings.sync_image, true)),
@@ -192,6 +194,10 @@ fn mode(value: &str) -> Result<Policy, String> {
     Policy::from_name(value).ok_or_else(|| format!("no mode is called \"{value}\": there are {names}"))
 }
 
+fn timing(value: &str) -> Result<Timing, String> {
+    clap::ValueEnum::from_str(value, false).map_err(|_| format!("\"{value}\" is no timing: none or chip"))
+}
+
 fn seconds(value: &str) -> Result<Duration, String> {
     let seconds = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let seconds = seconds.filter(|seconds| !seconds.is_zero() && i64::try_from(seconds.as_nanos()).is_ok());
@@ -218,11 +224,15 @@ mod tests {
 
     #[test]
     fn values_are_read_as_the_flags_read_them() {
-        let settings = after(&["commit=2.5", "cache=1MiB", "compress=lz4", "mode=slc-only", "create=64MiB"]);
+        let settings =
+            after(&["commit=2.5", "cache=1MiB", "compress=lz4", "mode=slc-only", "create=64MiB", "timing=chip"]);
         assert_eq!(settings.commit, Some(Duration::from_millis(2500)));
         assert_eq!((settings.cache_bytes, settings.create), (1 << 20, Some(64 << 20)));
+        assert_eq!(settings.manner.timing, Timing::Chip);
         assert!(settings.compress == Compress::Lz4 && settings.policy == Policy::SLC_ONLY);
-        for wrong in ["commit=0", "commit=-1", "commit=soon", "commit=1e300", "cache=1", "compress=zip", "mode=x"] {
+        for wrong in
+            ["commit=0", "commit=-1", "commit=soon", "commit=1e300", "cache=1", "compress=zip", "mode=x", "timing=no"]
+        {
             assert!(Settings::check(wrong).is_err(), "{wrong}");
         }
     }

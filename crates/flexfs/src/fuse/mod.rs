@@ -14,6 +14,7 @@ mod directory;
 pub mod handover;
 mod make;
 pub mod mountpoint;
+pub mod pacing;
 mod server;
 pub mod volume;
 
@@ -37,6 +38,7 @@ use crate::clock::{now_ns, stamp_ns};
 use crate::{image, output};
 use connection::connect;
 use mountpoint::Mounted;
+use pacing::Timing;
 use server::Server;
 use volume::Volume;
 
@@ -74,6 +76,8 @@ pub struct Manner {
     pub allow_other: bool,
     /// Whether the kernel may keep writes for a while.
     pub write_back: bool,
+    /// What the chip's operations take of the time on the wall.
+    pub timing: Timing,
 }
 
 impl Default for Manner {
@@ -82,6 +86,7 @@ impl Default for Manner {
             flags: MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME,
             allow_other: false,
             write_back: true,
+            timing: Timing::None,
         }
     }
 }

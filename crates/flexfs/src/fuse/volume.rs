@@ -16,6 +16,7 @@ use fuser::Errno;
 
 use super::Manner;
 use super::complaints::Complaints;
+use super::pacing::{Pacing, Timing};
 use crate::clock::{now_ns, stamp_ns};
 use crate::health::Health;
 
@@ -23,6 +24,8 @@ struct Open {
     fs: Fs<Chip>,
     /// When the chip's health was looked at last.
     health_seen: Option<Instant>,
+    /// How operations take the chip's time, where they do.
+    pacing: Option<Pacing>,
 }
 
 /// Between two looks at the chip's health.
@@ -43,7 +46,8 @@ pub struct Volume {
 impl Volume {
     /// A volume, by the name under which one complains of it, whose syncs reach as far as `image`, if there is one.
     pub fn new(fs: Fs<Chip>, name: &Path, image: Option<File>, manner: &Manner) -> Self {
-        let open = Mutex::new(Some(Open { fs, health_seen: None }));
+        let pacing = (manner.timing == Timing::Chip).then(|| Pacing::begin(fs.chip()));
+        let open = Mutex::new(Some(Open { fs, health_seen: None, pacing }));
         let complaints = Complaints::about(name);
         Self { open, waiting: AtomicUsize::new(0), image, complaints, manner: *manner, begun: Instant::now() }
     }
@@ -148,7 +152,14 @@ impl Volume {
         let guard = self.open.lock();
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         let mut guard = guard.map_err(|_| Errno::EIO)?;
-        let result = op(guard.as_mut().ok_or(Errno::EIO)?);
+        let open = guard.as_mut().ok_or(Errno::EIO)?;
+        if let Some(pacing) = &open.pacing {
+            pacing.catch_up(open.fs.chip_mut());
+        }
+        let result = op(open);
+        if let Some(pacing) = &open.pacing {
+            pacing.wait_for(open.fs.chip());
+        }
         // Whoever reads complaints may wait for this volume.
         drop(guard);
         result.map_err(|error| self.complaints.answer(&error))

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{
     Dice, Mount, assert_clean, flexfs, image, info, is_one_line, mount_type, need_root, output, run, umount, wait_for,
@@ -270,4 +270,21 @@ fn a_helper_that_cannot_mount_tells_mount_so() {
     assert!(sloppy.contains("is mounted on"), "{sloppy}");
     assert_eq!(mount_type(&path.canonicalize().unwrap()).as_deref(), Some("fuse.flexfs"));
     umount(&path);
+}
+
+/// A mounted chip that takes no time would have written these pages in a few milliseconds. It takes 431 µs for each.
+#[test]
+fn a_mount_with_the_chip_s_timing_takes_the_time_that_the_chip_does() {
+    const PAGES: u32 = 256;
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "16MiB");
+    let mount = Mount::with(&image, &["--timing", "chip"]);
+    let begun = Instant::now();
+    let mut file = fs::File::create(mount.path.join("file")).unwrap();
+    file.write_all(&vec![7; PAGES as usize * 4096]).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    assert!(begun.elapsed() >= PAGES * Duration::from_micros(431), "{:?}", begun.elapsed());
+    assert_eq!(fs::read(mount.path.join("file")).unwrap(), vec![7; PAGES as usize * 4096]);
+    mount.unmount();
 }
