@@ -6,6 +6,7 @@ use super::job::{Job, Progress, Refresh, View};
 use super::migration::Migrated;
 use super::pace::CATCH_UP;
 use super::*;
+use crate::policy::migrate::Order;
 use crate::policy::supply::{Budget, Supply};
 use crate::policy::tests::block;
 use crate::policy::{BlockView, Holds, Policy};
@@ -230,6 +231,20 @@ fn a_page_is_migrated_after_enough_idle_time_and_not_too_soon_after_the_last() {
     assert_eq!(manager.next_job(&begun, 1116), Job::Migrate { victim: 2 });
     manager.heard_of_request(1116);
     assert_eq!(manager.next_job(&begun, 1215), Job::Idle { until_ns: Some(1216) }, "a request suspends it");
+}
+
+#[test]
+fn the_policy_says_which_block_is_emptied_first() {
+    let mut seen = Seen::new(&[(1, Holds::Log, 50), (2, Holds::Log, 40)]);
+    seen.blocks[0].opened_ns = Some(3);
+    seen.blocks[1].opened_ns = Some(5);
+    let next = |order| {
+        let mut manager = Manager::new(Policy::BM.with_times(0, 0).with_order(order));
+        manager.heard(Job::Refresh(Refresh::EndPass), false, 0);
+        manager.next_job(&seen, 1)
+    };
+    assert_eq!(next(Order::Coldest), Job::Migrate { victim: 1 });
+    assert_eq!(next(Order::Youngest), Job::Migrate { victim: 2 });
 }
 
 #[test]
