@@ -32,6 +32,7 @@ pub use format::inode::{Ino, ROOT_INO, kind};
 pub use format::manager::ManagerRecord;
 pub use fs::Fs;
 pub use fs::types::*;
+pub use manage::ledger::Work;
 pub use mount::format::FormatOptions;
 pub use policy::{Policy, wear};
 pub use salvage::{Doubt, Salvaged};

@@ -3,6 +3,7 @@
 //! Invariant: a job is one step, of one copy, one program, one erase or a few reads.
 
 use super::job::{Job, Progress, Refresh, View};
+use super::ledger::Work;
 use super::{Manager, PASS_NS, Scrub};
 use crate::policy::{BlockView, Holds, gc, level};
 
@@ -30,8 +31,10 @@ impl Manager {
         if view.checkpoint() == Progress::UnderWay {
             return Job::Checkpoint;
         }
+        // The migration that callers began stays theirs where the policy does none in idle time.
         if let Some(victim) = view.victim()
             && !self.migration.is_emptying(victim)
+            && (self.policy.empties_slc() || view.emptied_for() != Some(Work::Migration))
             && view.may_copy()
         {
             return Job::Copy { victim };
@@ -102,6 +105,7 @@ impl Manager {
 
     /// Hears of a job that is being done in idle time; `late`: while a commit is due.
     pub fn heard(&mut self, job: Job, late: bool, mono_ns: i64) {
+        self.ledger.count_step(job);
         let Scrub { passes, .. } = self.scrub;
         self.late_steps = if job == Job::Commit || !late { 0 } else { self.late_steps + 1 };
         match job {

@@ -1,5 +1,6 @@
 //! What there is to do, and what whoever decides on it is told.
 
+use super::ledger::Work;
 use crate::policy::BlockView;
 use crate::policy::supply::Supply;
 
@@ -67,6 +68,8 @@ pub trait View {
     fn checkpoint(&self) -> Progress;
     /// The block that is being emptied.
     fn victim(&self) -> Option<u32>;
+    /// What that is emptied for.
+    fn emptied_for(&self) -> Option<Work>;
     /// Whether this mount has written anything.
     fn is_own(&self) -> bool;
     fn supply(&self) -> Supply;

@@ -49,6 +49,9 @@ impl Manager {
         let Migrated { start_ns, moved, emptied } = migrated;
         self.migration.victim = (!emptied).then_some(victim);
         self.migration.unreleased |= emptied;
+        if emptied {
+            self.ledger.count_migrated_block();
+        }
         if moved {
             self.migration.page_ns = Some(start_ns);
         }

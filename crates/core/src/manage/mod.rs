@@ -5,12 +5,14 @@
 
 mod idle;
 pub mod job;
+pub mod ledger;
 pub mod migration;
 mod pace;
 mod room;
 #[cfg(test)]
 mod tests;
 
+use self::ledger::Ledger;
 use self::migration::Migration;
 use self::pace::Pace;
 use crate::policy::place::{self, Write};
@@ -44,6 +46,7 @@ pub struct Manager {
     late_steps: u32,
     pace: Pace,
     migration: Migration,
+    ledger: Ledger,
 }
 
 impl Manager {
@@ -58,6 +61,7 @@ impl Manager {
             late_steps: 0,
             pace: Pace::default(),
             migration: Migration::default(),
+            ledger: Ledger::default(),
         }
     }
 
@@ -83,5 +87,10 @@ impl Manager {
     /// The times room was made since mount.
     pub fn collections(&self) -> u64 {
         self.collections
+    }
+
+    /// What idle time has done since mount.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 }

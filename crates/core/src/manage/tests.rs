@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::job::{Job, Progress, Refresh, View};
+use super::ledger::Work;
 use super::migration::Migrated;
 use super::pace::CATCH_UP;
 use super::*;
@@ -25,6 +26,7 @@ struct Seen {
     /// The heads have room for a commit, and for the next copy.
     room: bool,
     victim: Option<u32>,
+    emptied_for: Work,
     slc_block_bytes: u32,
 }
 
@@ -44,6 +46,7 @@ impl Seen {
             seq: 0,
             room: true,
             victim: None,
+            emptied_for: Work::Migration,
             slc_block_bytes: 50,
         }
     }
@@ -64,6 +67,10 @@ impl View for Seen {
 
     fn victim(&self) -> Option<u32> {
         self.victim
+    }
+
+    fn emptied_for(&self) -> Option<Work> {
+        self.victim.map(|_| self.emptied_for)
     }
 
     fn is_own(&self) -> bool {
@@ -323,4 +330,14 @@ fn copies_made_ahead_take_no_block_that_a_recovery_may_need() {
     assert_eq!(manager.next_paced_job(&seen(1, false)), None);
     let begun = Seen { victim: Some(1), ..seen(1, false) };
     assert_eq!((manager.next_paced_job(&begun), manager.next_job_for_room(&begun)), (None, Job::Copy { victim: 1 }));
+}
+
+#[test]
+fn the_paper_s_baseline_leaves_a_migration_that_callers_began_to_them() {
+    let mut seen = Seen { victim: Some(1), ..Seen::new(&[(1, Holds::Log, 40)]) };
+    let next = |policy, seen: &Seen| Manager::new(policy).next_job(seen, 0);
+    assert!(!matches!(next(Policy::BASELINE, &seen), Job::Copy { .. }));
+    assert_eq!(next(Policy::NATIVE_ONLY, &seen), Job::Copy { victim: 1 });
+    seen.emptied_for = Work::Refresh;
+    assert_eq!(next(Policy::BASELINE, &seen), Job::Copy { victim: 1 });
 }

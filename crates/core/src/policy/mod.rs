@@ -87,6 +87,11 @@ impl Policy {
         self.collect
     }
 
+    /// Whether idle time empties SLC blocks at all.
+    pub fn empties_slc(self) -> bool {
+        self.migrate.is_some() || self.collect == Regions::Both
+    }
+
     /// The same policy, migrating from so much idle time on, a page every `t_trig_ns`; one that does not migrate stays as
     /// it is.
     pub const fn with_times(self, t_wait_ns: i64, t_trig_ns: i64) -> Self {

@@ -21,6 +21,7 @@ use crate::format::place::{NODE_UNIT, Place, Slot};
 use crate::format::summary;
 use crate::format::tag::{Kind, TAG_BYTES, Tag, is_blank};
 use crate::index::Relocation;
+use crate::manage::ledger::Work;
 use crate::policy::Region;
 use crate::policy::place::Write;
 
@@ -97,6 +98,17 @@ impl Collector {
     /// The block being emptied.
     pub fn victim(&self) -> Option<u32> {
         self.job.as_ref().map(|job| job.victim)
+    }
+
+    /// What the block is emptied for.
+    pub fn work(&self) -> Option<Work> {
+        let Purpose { cause, take } = self.job.as_ref()?.purpose;
+        Some(match (cause, take) {
+            (_, Take::MostWorn) => Work::Levelling,
+            (Cause::Gc, _) => Work::Collection,
+            (Cause::Migration, _) => Work::Migration,
+            _ => Work::Refresh,
+        })
     }
 
     /// Whether the head that copies go to has room for the next one; not if nothing is being emptied.

@@ -4,11 +4,15 @@ use alloc::string::String;
 
 use nand::Nand;
 
+use super::budget::Call;
 use super::records::Records;
 use super::{Store, space};
 use crate::error::Error;
 use crate::format::anchor::VERSION;
 use crate::format::table::Use;
+use crate::manage::job::View;
+use crate::manage::ledger::Work;
+use crate::policy::Policy;
 
 /// Why nothing can be written any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,16 @@ pub struct Info {
     pub corrupt_reads: u64,
     /// The times forced migration or collection ran since mount.
     pub collections: u64,
+    /// What this mount follows.
+    pub policy: Policy,
+    /// Free blocks less those that must stay so for a call to begin; negative: callers make room.
+    pub headroom_blocks: i64,
+    /// Steps that idle time has done since mount, in the order of [`Work::ALL`].
+    pub idle_steps: [u64; Work::ALL.len()],
+    /// Blocks of the SLC region that idle time has emptied since mount.
+    pub migrated_blocks: u64,
+    /// What is under way, its next step to come in idle time or with a call.
+    pub under_way: Option<Work>,
 }
 
 /// How many blocks are what.
@@ -97,6 +111,15 @@ pub fn statfs<N: Nand>(records: &Records<N>) -> StatFs {
         free_bytes,
         reservable_bytes: free_bytes / space::reserved_bytes_each(records) * records.chunk_bytes(),
         files: records.volume.files,
+    }
+}
+
+/// The work under way.
+fn under_way<N: Nand>(store: &Store<N>) -> Option<Work> {
+    match (&store.commit, store.checkpointer.is_under_way()) {
+        (Some(_), _) => Some(Work::Commit),
+        (None, true) => Some(Work::Checkpoint),
+        (None, false) => store.collector.work(),
     }
 }
 
@@ -164,6 +187,11 @@ impl<N: Nand> Store<N> {
             ended: self.ended(),
             corrupt_reads: self.records.flash.slots().corrupt_reads(),
             collections: self.records.manager.collections(),
+            policy: self.records.manager.policy(),
+            headroom_blocks: self.look(Call::REMOVAL).supply().headroom(),
+            idle_steps: self.records.manager.ledger().steps(),
+            migrated_blocks: self.records.manager.ledger().migrated_blocks(),
+            under_way: under_way(self),
         }
     }
 }

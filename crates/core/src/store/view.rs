@@ -11,6 +11,7 @@ use crate::flash::blocks::Block;
 use crate::format::anchor::NAMES_MAX;
 use crate::format::table::Use;
 use crate::manage::job::{Progress, View};
+use crate::manage::ledger::Work;
 use crate::policy::supply::Supply;
 use crate::policy::{BlockView, Holds, Region, victim};
 
@@ -101,6 +102,10 @@ impl<N: Nand> View for Look<'_, N> {
 
     fn victim(&self) -> Option<u32> {
         self.collector.victim()
+    }
+
+    fn emptied_for(&self) -> Option<Work> {
+        self.collector.work()
     }
 
     fn is_own(&self) -> bool {

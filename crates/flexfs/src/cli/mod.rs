@@ -145,7 +145,8 @@ Examples:
   flexfs info flash.img
   flexfs info flash.img --json | jq .wear.max
 
-Only reads. An image that is mounted is in use and refused.")]
+Only reads. Of an image that is mounted its server tells, to root and to whoever mounted it: the headroom, what idle
+time does and did, and the operations by their causes too (`.mounted` in the JSON).")]
 pub struct Info {
     #[command(flatten)]
     pub look: Look,

@@ -91,7 +91,7 @@ fn report(args: &cli::Mkfs, profile: &Profile) -> Result<ExitCode> {
             "capacity_bytes": info.capacity_bytes,
             "used_bytes": info.used_bytes,
             "files": info.files,
-            "volume_id": super::info::volume_id(&info.volume_id),
+            "volume_id": crate::figures::volume_id(&info.volume_id),
             "label": info.label,
             "version": info.version,
         });

@@ -35,6 +35,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::clock::{now_ns, stamp_ns};
+use crate::monitor::Monitor;
 use crate::{image, output};
 use connection::connect;
 use mountpoint::Mounted;
@@ -54,6 +55,8 @@ pub fn take_signals() -> Result<Signals> {
 pub struct Serving {
     session: Session<Server>,
     keeper: Keeper,
+    /// `None` where another server answers for the image.
+    monitor: Option<Monitor>,
 }
 
 /// What is attached, and where.
@@ -125,6 +128,7 @@ impl Serving {
     pub fn start(mut fs: Fs<Chip>, to: Attach) -> Result<Self> {
         let (name, shown) = (to.name, to.name.display());
         let stat = fs.statfs().map_err(|error| anyhow!("{shown}: {error}"))?;
+        let monitor = Monitor::of(name);
         let (mounted, device) = match Mounted::new(to.mountpoint, name, &to.manner) {
             Ok(mounted) => mounted,
             Err(error) => {
@@ -140,7 +144,8 @@ impl Serving {
         match connect(server, &keeper.mounted, device) {
             Ok(session) => {
                 writers.connect(session.notifier());
-                Ok(Self { session, keeper })
+                let monitor = monitor.and_then(|monitor| keeper.answer(monitor)).ok();
+                Ok(Self { session, keeper, monitor })
             }
             Err(error) => {
                 keeper.let_go();
@@ -184,13 +189,14 @@ impl Serving {
 
     /// Serves until the mount is gone, then unmounts the volume.
     pub fn serve(self) -> Result<()> {
-        let Self { session, keeper } = self;
+        let Self { session, keeper, monitor } = self;
         let (stop, stopped) = mpsc::channel();
         let volume = Arc::clone(&keeper.volume);
         let timer = thread::Builder::new().name("timer".into()).spawn(move || keep_time(&volume, &stopped))?;
         let served = session.run();
         drop(stop);
         let timer_ended = timer.join();
+        drop(monitor);
         keeper.close()?;
         let name = keeper.name.display();
         end_of_session(served).with_context(|| format!("{name}: serving the mount failed"))?;
@@ -216,6 +222,13 @@ fn keep_time(volume: &Volume, stopped: &mpsc::Receiver<()>) {
 }
 
 impl Keeper {
+    /// Answers what `monitor` is asked.
+    fn answer(&self, mut monitor: Monitor) -> io::Result<Monitor> {
+        let Self { name, volume, mounted } = self.clone();
+        monitor.answer(move |form| volume.figures(&name, mounted.path()).map(|figures| figures.shown(form)))?;
+        Ok(monitor)
+    }
+
     /// Takes the mount off the tree; the session ends when the kernel has let go.
     fn let_go(&self) {
         match self.mounted.unmount(false) {

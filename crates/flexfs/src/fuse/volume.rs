@@ -18,6 +18,7 @@ use super::Manner;
 use super::complaints::Complaints;
 use super::pacing::{Pacing, Timing};
 use crate::clock::{now_ns, stamp_ns};
+use crate::figures::{Figures, Live};
 use crate::health::Health;
 
 struct Open {
@@ -126,6 +127,21 @@ impl Volume {
             Ok(Some(at_ns)) => Duration::from_nanos(u64::try_from(at_ns - self.mono_ns()).unwrap_or(0)).min(longest),
             Ok(None) | Err(_) => longest,
         }
+    }
+
+    /// The figures of the volume in `image`, mounted on `mountpoint`; `None` once it is closed or broken. Not a request:
+    /// who watches does not keep the volume from its work.
+    pub fn figures(&self, image: &Path, mountpoint: &Path) -> Option<Figures> {
+        let live = |counters| Live {
+            mountpoint: mountpoint.display().to_string(),
+            seconds: self.begun.elapsed().as_secs(),
+            counters,
+        };
+        let looked = self.locked(|open| {
+            let counters = *open.fs.chip().counters();
+            Ok(Figures::of(&mut open.fs, image)?.with_live(live(counters)))
+        });
+        looked.ok()
     }
 
     /// Says what the chip's owner should know of its health, if it is time to look.

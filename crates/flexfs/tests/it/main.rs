@@ -13,6 +13,7 @@ mod ends;
 mod file_handles;
 mod from_directory;
 mod full_mount;
+mod idle;
 mod mount_options;
 mod mounted;
 mod posix;

@@ -363,7 +363,7 @@ fn a_mounted_image_is_refused_to_everybody_else() {
     fs::create_dir(&other).unwrap();
     let attempts = [
         output(flexfs(["mount"]).arg(&image).arg(&other)),
-        output(flexfs(["info"]).arg(&image)),
+        output(flexfs(["dump"]).arg(&image)),
         output(flexfs(["fsck"]).arg(&image)),
         output(flexfs(["mkfs", "--size", "64MiB", "--force"]).arg(&image)),
     ];

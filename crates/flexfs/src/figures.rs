@@ -1,0 +1,369 @@
+//! The figures of a volume and its chip, as a table and as JSON: what is stored, how worn the blocks are, and of a
+//! mounted one what its server does.
+//!
+//! Invariant: nothing here reads or writes flash, so that watching a volume changes nothing of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use emulator::{Chip, Counters, OpCounts};
+use flexfs_core::{Error, Fs, Info, Work, dump::BlockInfo};
+use nand::{Cause, CellMode, Geometry, Nand};
+use serde_json::{Value, json};
+
+use crate::health::Health;
+use crate::monitor::Form;
+use crate::output::{grouped, table};
+use crate::size;
+
+/// A volume's identity as people write one.
+pub fn volume_id(id: &[u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (index, byte) in id.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
+
+/// What only the server of a mounted volume knows.
+pub struct Live {
+    pub mountpoint: String,
+    /// Since it was mounted.
+    pub seconds: u64,
+    /// What its chip has done since.
+    pub counters: Counters,
+}
+
+/// All there is to tell of a volume.
+pub struct Figures {
+    image: String,
+    profile: String,
+    geometry: Geometry,
+    /// Erases a block endures: as SLC, natively.
+    endurance: [u32; 2],
+    /// Erase counts of the blocks that are not bad.
+    erases: Vec<u32>,
+    info: Info,
+    /// What is wrong with the root directory.
+    damage: Option<String>,
+    /// `None` where it is not mounted.
+    live: Option<Live>,
+}
+
+/// Ranges of erase counts that are shown.
+const RANGES: u32 = 8;
+/// The longest bar of the histogram.
+const BAR: usize = 40;
+
+/// Blocks by how often they were erased: from, to (both included), how many.
+fn histogram(erases: &[u32]) -> Vec<(u32, u32, usize)> {
+    let (Some(&least), Some(&most)) = (erases.iter().min(), erases.iter().max()) else { return Vec::new() };
+    let width = (most - least) / RANGES + 1;
+    let ranges = (0..RANGES).map(|range| (least + range * width, least + (range + 1) * width - 1));
+    let counted = ranges.filter(|&(from, _)| from <= most).map(|(from, to)| {
+        let inside = erases.iter().filter(|&&count| (from..=to).contains(&count)).count();
+        (from, to.min(most), inside)
+    });
+    counted.collect()
+}
+
+/// Operations by the name of their cause.
+fn by_cause(counts: &OpCounts) -> impl Iterator<Item = (&'static str, u64)> {
+    Cause::ALL.into_iter().map(|cause| (cause.name(), counts.cause(cause)))
+}
+
+/// What there is any of, in one line: `12 host, 3 gc`.
+fn listed(counts: impl Iterator<Item = (&'static str, u64)>) -> String {
+    let some = counts.filter(|(_, count)| *count > 0);
+    let some: Vec<String> =
+        some.map(|(name, count)| format!("{} {}", grouped(count), name.replace('_', " "))).collect();
+    if some.is_empty() { "none".to_owned() } else { some.join(", ") }
+}
+
+impl Figures {
+    /// The figures of the volume in an image.
+    pub fn of(fs: &mut Fs<Chip>, image: &Path) -> Result<Self, Error> {
+        let info = fs.info()?;
+        let erases = fs.blocks().filter(|block: &BlockInfo| block.used_as != "bad").map(|block| block.erases).collect();
+        let chip = fs.chip();
+        Ok(Self {
+            image: image.display().to_string(),
+            profile: chip.profile().name.clone(),
+            geometry: chip.geometry().clone(),
+            endurance: CellMode::ALL.map(|mode| chip.endurance(mode)),
+            erases,
+            info,
+            damage: None,
+            live: None,
+        })
+    }
+
+    /// The same, with what is wrong with the root directory.
+    pub fn with_damage(self, damage: Option<String>) -> Self {
+        Self { damage, ..self }
+    }
+
+    /// The same, with what the volume's server knows.
+    pub fn with_live(self, live: Live) -> Self {
+        Self { live: Some(live), ..self }
+    }
+
+    /// The text to show.
+    pub fn shown(&self, form: Form) -> String {
+        match form {
+            Form::Table => self.table(),
+            Form::Json => self.json().to_string(),
+        }
+    }
+
+    /// The mean erase count over the blocks that are not bad.
+    fn mean_erases(&self) -> f64 {
+        let good = self.geometry.blocks.saturating_sub(self.info.blocks.bad).max(1);
+        self.info.erases_total as f64 / f64::from(good)
+    }
+
+    fn health(&self) -> Health {
+        Health::of(&self.info, self.endurance[1])
+    }
+
+    /// In a word: what is wrong with what it holds comes before what is wrong with the chip.
+    fn word(&self) -> &'static str {
+        if self.damage.is_some() { "damaged" } else { self.health().word }
+    }
+
+    /// In a word and why.
+    fn said_of_health(&self) -> String {
+        let info = &self.info;
+        format!(
+            "{}; {:.1} % of the endurance used at most, {} bad blocks, {} failing, {} fading, {} to spare",
+            self.word(),
+            100.0 * self.health().life_used,
+            grouped(info.blocks.bad.into()),
+            grouped(info.failing_blocks.into()),
+            grouped(info.fading_blocks.into()),
+            grouped(info.spare_blocks.into()),
+        )
+    }
+
+    /// How the volume was left.
+    fn state(&self) -> String {
+        match &self.damage {
+            Some(why) => {
+                format!("damaged, in the root directory: {why} (`flexfs fsck {}` tells more)", self.image)
+            }
+            None if self.live.is_some() => "mounted".to_owned(),
+            None if self.info.clean => "clean".to_owned(),
+            None => "not unmounted cleanly: the next mount recovers it".to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let (info, geometry) = (&self.info, &self.geometry);
+        json!({
+            "image": self.image,
+            "profile": self.profile,
+            "chip": {
+                "bytes": geometry.native_bytes(),
+                "blocks": geometry.blocks,
+                "pages_per_block": geometry.pages_per_block,
+                "page_bytes": geometry.page_bytes,
+                "spare_bytes": geometry.spare_bytes,
+                "bits_per_cell": geometry.bits_per_cell,
+                "dies": geometry.dies(),
+            },
+            "volume_id": volume_id(&info.volume_id),
+            "label": info.label,
+            "version": info.version,
+            "epoch": info.epoch,
+            "clean": info.clean && self.damage.is_none(),
+            "damage": self.damage,
+            "checkpoints": info.checkpoints,
+            "chunk_bytes": info.chunk_bytes,
+            "capacity_bytes": info.capacity_bytes,
+            "used_bytes": info.used_bytes,
+            "files": info.files,
+            "blocks": {
+                "free": info.blocks.free,
+                "slc": info.blocks.slc,
+                "native": info.blocks.native,
+                "metadata": info.blocks.metadata,
+                "bad": info.blocks.bad,
+            },
+            "reserved_bytes": info.reserved_bytes,
+            "health": {
+                "state": self.word(),
+                "life_used": self.health().life_used,
+                "failing_blocks": info.failing_blocks,
+                "fading_blocks": info.fading_blocks,
+                "spare_blocks": info.spare_blocks,
+            },
+            "programmed_bytes": Cause::ALL.iter().zip(info.written_bytes).map(|(cause, bytes)| (cause.name(), bytes)).collect::<BTreeMap<_, _>>(),
+            "wear": {
+                "histogram": histogram(&self.erases).iter().map(|(from, to, blocks)| json!({ "from": from, "to": to, "blocks": blocks })).collect::<Vec<_>>(),
+                "min": info.erases_min,
+                "mean": self.mean_erases(),
+                "max": info.erases_max,
+                "total": info.erases_total,
+                "endurance_slc": self.endurance[0],
+                "endurance_native": self.endurance[1],
+            },
+            "mounted": self.live.as_ref().map(|live| self.live_json(live)),
+        })
+    }
+
+    fn live_json(&self, live: &Live) -> Value {
+        let Info { policy, headroom_blocks, under_way, migrated_blocks, .. } = &self.info;
+        let Counters { reads, programs, erases, flash_ns, .. } = &live.counters;
+        json!({
+            "mountpoint": live.mountpoint,
+            "seconds": live.seconds,
+            "policy": policy.name(),
+            "headroom_blocks": headroom_blocks,
+            "under_way": under_way.map(Work::name),
+            "idle_steps": self.idle_steps().collect::<BTreeMap<_, _>>(),
+            "migrated_blocks": migrated_blocks,
+            "collections": self.info.collections,
+            "corrupt_reads": self.info.corrupt_reads,
+            "operations": {
+                "reads": by_cause(reads).collect::<BTreeMap<_, _>>(),
+                "programs": by_cause(programs).collect::<BTreeMap<_, _>>(),
+                "erases": by_cause(erases).collect::<BTreeMap<_, _>>(),
+            },
+            "flash_ns": flash_ns,
+        })
+    }
+
+    /// Steps done in idle time, by the name of their work.
+    fn idle_steps(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Work::ALL.iter().map(|work| work.name()).zip(self.info.idle_steps)
+    }
+
+    /// The rows that only a mounted volume has.
+    fn live_rows(&self, live: &Live) -> Vec<(&'static str, String)> {
+        let Info { policy, headroom_blocks, under_way, migrated_blocks, .. } = &self.info;
+        let Counters { reads, programs, erases, .. } = &live.counters;
+        let idle = listed(self.idle_steps());
+        vec![
+            ("mounted", format!("on {} for {} s, policy {}", live.mountpoint, grouped(live.seconds), policy.name())),
+            (
+                "room",
+                format!("{headroom_blocks} blocks of headroom; under way: {}", under_way.map_or("nothing", Work::name)),
+            ),
+            ("idle steps", format!("{idle}; {} SLC blocks emptied", grouped(*migrated_blocks))),
+            ("reads", listed(by_cause(reads))),
+            ("programs", listed(by_cause(programs))),
+            ("block erases", listed(by_cause(erases))),
+        ]
+    }
+
+    fn chip(&self) -> String {
+        let geometry = &self.geometry;
+        format!(
+            "{}: {}, {} blocks of {} pages of {}, {} bits a cell, {} spare bytes",
+            self.profile,
+            size::human(geometry.native_bytes()),
+            grouped(geometry.blocks.into()),
+            geometry.pages_per_block,
+            size::human(geometry.page_bytes.into()),
+            geometry.bits_per_cell,
+            geometry.spare_bytes,
+        )
+    }
+
+    fn table(&self) -> String {
+        let info = &self.info;
+        let blocks = &info.blocks;
+        let percent = 100.0 * info.used_bytes as f64 / (info.capacity_bytes.max(1)) as f64;
+        let reserved = match info.reserved_bytes {
+            0 => String::new(),
+            bytes => format!(", {} of it reserved", size::human(bytes)),
+        };
+        let written = Cause::ALL.iter().zip(info.written_bytes).filter(|(_, bytes)| *bytes > 0);
+        let written: Vec<String> = written
+            .map(|(cause, bytes)| format!("{} {}", size::human(bytes), cause.name().replace('_', " ")))
+            .collect();
+        let mut rows = vec![
+            ("image", self.image.clone()),
+            ("label", if info.label.is_empty() { "(none)".into() } else { info.label.clone() }),
+            ("volume", volume_id(&info.volume_id)),
+            ("chip", self.chip()),
+            (
+                "state",
+                format!(
+                    "{}; format {}, epoch {}, checkpoint {}",
+                    self.state(),
+                    info.version,
+                    info.epoch,
+                    grouped(info.checkpoints),
+                ),
+            ),
+            (
+                "space",
+                format!(
+                    "{} of {} used ({percent:.1} %){reserved}, {} inodes",
+                    size::human(info.used_bytes),
+                    size::human(info.capacity_bytes),
+                    grouped(info.files),
+                ),
+            ),
+            (
+                "blocks",
+                format!(
+                    "{} free, {} SLC, {} native, {} metadata, {} bad",
+                    grouped(blocks.free.into()),
+                    grouped(blocks.slc.into()),
+                    grouped(blocks.native.into()),
+                    grouped(blocks.metadata.into()),
+                    grouped(blocks.bad.into()),
+                ),
+            ),
+            (
+                "erases",
+                format!(
+                    "{} least, {:.1} mean, {} most (a block endures {} as SLC, {} natively)",
+                    grouped(info.erases_min.into()),
+                    self.mean_erases(),
+                    grouped(info.erases_max.into()),
+                    grouped(self.endurance[0].into()),
+                    grouped(self.endurance[1].into()),
+                ),
+            ),
+            ("programmed", written.join(", ")),
+            ("health", self.said_of_health()),
+        ];
+        rows.extend(self.live.iter().flat_map(|live| self.live_rows(live)));
+        let mut text = table(&rows);
+        let histogram = histogram(&self.erases);
+        let most = histogram.iter().map(|(.., blocks)| *blocks).max().unwrap_or(0).max(1);
+        for (from, to, blocks) in histogram {
+            let bar = "#".repeat((blocks * BAR).div_ceil(most));
+            text.push_str(&format!("\n{:>9}  {bar} {}", format!("{from}-{to}"), grouped(blocks as u64)));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_is_in_one_range_of_the_histogram() {
+        for erases in [vec![3], vec![0, 1, 2, 3], (0..1000).collect::<Vec<u32>>(), vec![5; 100], vec![0, 4_000_000_000]]
+        {
+            let ranges = histogram(&erases);
+            assert_eq!(ranges.iter().map(|(.., blocks)| blocks).sum::<usize>(), erases.len(), "{ranges:?}");
+            assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0) && ranges.len() <= RANGES as usize);
+        }
+        assert_eq!(histogram(&[]), []);
+    }
+
+    #[test]
+    fn a_volume_id_is_written_like_a_uuid() {
+        let id: [u8; 16] = std::array::from_fn(|index| index as u8 * 16);
+        assert_eq!(volume_id(&id), "00102030-4050-6070-8090-a0b0c0d0e0f0");
+    }
+}
