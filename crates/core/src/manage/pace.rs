@@ -64,6 +64,12 @@ impl Manager {
         }
     }
 
+    /// What one more free block may cost, bytes, and be paid for only when the last spare one was taken: a whole block's
+    /// copies where idle time may yet pay for them, half of that elsewhere.
+    fn cheap_bytes(&self, target_bytes: u32) -> u64 {
+        u64::from(if self.policy.migrate().is_some() { target_bytes } else { target_bytes / 2 })
+    }
+
     /// How scarce blocks are, if callers pay for them: for a cheap one when the last spare one was taken, for a dear one
     /// before.
     fn scarcity(&self, view: &impl View) -> Option<Scarcity> {
@@ -79,7 +85,7 @@ impl Manager {
         if cost_bytes > COST_BLOCKS_MAX * u64::from(target_bytes) {
             return None;
         }
-        let short = if 2 * cost_bytes > u64::from(target_bytes) { short } else { -view.supply().headroom() };
+        let short = if cost_bytes > self.cheap_bytes(target_bytes) { short } else { -view.supply().headroom() };
         (short > 0).then_some(Scarcity { short_blocks: short.unsigned_abs(), cost_bytes })
     }
 }
