@@ -34,6 +34,7 @@ pub use fs::Fs;
 pub use fs::types::*;
 pub use manage::ledger::Work;
 pub use mount::format::FormatOptions;
+pub use policy::allocate::Allocate;
 pub use policy::{Policy, wear};
 pub use salvage::{Doubt, Salvaged};
 pub use store::chunks::Unchecked;

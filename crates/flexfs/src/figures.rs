@@ -70,6 +70,11 @@ fn histogram(erases: &[u32]) -> Vec<(u32, u32, usize)> {
     counted.collect()
 }
 
+/// A share in millionths, of 1.
+fn as_share(millionths: u32) -> f64 {
+    f64::from(millionths) / 1e6
+}
+
 /// Operations by the name of their cause.
 fn by_cause(counts: &OpCounts) -> impl Iterator<Item = (&'static str, u64)> {
     Cause::ALL.into_iter().map(|cause| (cause.name(), counts.cause(cause)))
@@ -222,6 +227,7 @@ impl Figures {
             "seconds": live.seconds,
             "policy": policy.name(),
             "headroom_blocks": headroom_blocks,
+            "alpha": self.info.slc_share.map(as_share),
             "under_way": under_way.map(Work::name),
             "idle_steps": self.idle_steps().collect::<BTreeMap<_, _>>(),
             "migrated_blocks": migrated_blocks,

@@ -42,6 +42,8 @@ impl Manager {
     /// Hears that a request came, and when.
     pub fn heard_of_request(&mut self, mono_ns: i64) {
         self.migration.request_ns = mono_ns;
+        let t_wait_ns = self.policy.migrate().map_or(0, |migrate| migrate.t_wait_ns);
+        self.allocation.heard_of_request(mono_ns, t_wait_ns);
     }
 
     /// Hears what a step did that emptied `victim` to migrate it.
@@ -76,7 +78,9 @@ impl Manager {
         let release = || (unreleased && view.has_waiting()).then_some(Job::Checkpoint);
         let victim = view.victim().or_else(|| migrate::choose(view.blocks(), migrate.order));
         let Some(victim) = victim.filter(|_| view.may_copy()) else { return release() };
-        let due_ns = page_ns.map_or(begin_ns, |page_ns| page_ns.saturating_add(migrate.t_trig_ns));
+        // Where room is wanting, the next burst would have to do without SLC: all the idle time is used.
+        let t_trig_ns = if self.is_crowded(view) { 0 } else { migrate.t_trig_ns };
+        let due_ns = page_ns.map_or(begin_ns, |page_ns| page_ns.saturating_add(t_trig_ns));
         Some(if mono_ns < due_ns { Job::Idle { until_ns: Some(due_ns) } } else { Job::Migrate { victim } })
     }
 }

@@ -3,6 +3,7 @@
 //! They hear what came of their jobs; they are asked where something goes ([`Manager::place`]) and what to
 //! do next ([`Manager::next_job`], [`Manager::next_job_for_room`]), and how much of it callers owe ([`Manager::owed`]). Invariant: nothing here touches a chip.
 
+mod allocation;
 mod idle;
 pub mod job;
 pub mod ledger;
@@ -12,6 +13,7 @@ mod room;
 #[cfg(test)]
 mod tests;
 
+use self::allocation::Allocation;
 use self::ledger::Ledger;
 use self::migration::Migration;
 use self::pace::Pace;
@@ -46,6 +48,7 @@ pub struct Manager {
     late_steps: u32,
     pace: Pace,
     migration: Migration,
+    allocation: Allocation,
     ledger: Ledger,
 }
 
@@ -61,6 +64,7 @@ impl Manager {
             late_steps: 0,
             pace: Pace::default(),
             migration: Migration::default(),
+            allocation: Allocation::default(),
             ledger: Ledger::default(),
         }
     }
@@ -72,7 +76,16 @@ impl Manager {
 
     /// The region that something goes to.
     pub fn place(&self, write: &Write) -> Region {
-        place::region(self.policy, write)
+        let allocated = match write {
+            Write::Host | Write::Synced { .. } => self.allocated(),
+            Write::Copy { .. } => None,
+        };
+        allocated.unwrap_or_else(|| place::region(self.policy, write))
+    }
+
+    /// The region that nodes go to of what is written so.
+    pub fn place_nodes(&self, write: &Write) -> Region {
+        self.allocated_nodes().unwrap_or_else(|| place::region(self.policy, write))
     }
 
     /// Chunks of callers that wait for others before they are written: natively a page is exposed until those that it is

@@ -6,10 +6,11 @@
 
 use super::Manager;
 use super::job::{Job, View};
+use crate::policy::allocate::WHOLE;
 use crate::policy::victim;
 
 /// What callers owe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// The sequence number up to which everything written is accounted for.
     pub seq: u64,
@@ -17,6 +18,14 @@ pub struct Pace {
     pub cost_bytes: u64,
     /// Bytes to be copied.
     pub owed_bytes: u64,
+    /// The share of pages that may go to SLC at most, for the blocks to spare to last to the end of the window, millionths.
+    pub slc_share_max: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { seq: 0, cost_bytes: 0, owed_bytes: 0, slc_share_max: WHOLE }
+    }
 }
 
 /// Blocks gained for each block written, where one is wanting.
@@ -39,7 +48,8 @@ impl Manager {
     /// What callers owe, with what was written since they paid last.
     pub fn owed(&self, view: &impl View) -> Pace {
         let seq = view.next_seq();
-        let Some(scarcity) = self.scarcity(view) else { return Pace { seq, ..Pace::default() } };
+        let slc_share_max = self.slc_share_max(view);
+        let Some(scarcity) = self.scarcity(view) else { return Pace { seq, slc_share_max, ..Pace::default() } };
         let Scarcity { short_blocks, cost_bytes } = scarcity;
         let written_bytes = seq.saturating_sub(self.pace.seq).saturating_mul(u64::from(view.slot_bytes()));
         let share_bytes = written_bytes.saturating_mul(cost_bytes) / u64::from(view.slc_block_bytes().max(1));
@@ -47,7 +57,7 @@ impl Manager {
         let share_bytes = share_bytes.saturating_mul((CATCH_UP * short_blocks).min(CATCH_UP_MAX));
         // What a long call owes is not all put on the next one.
         let owed_bytes = (self.pace.owed_bytes + share_bytes).min(2 * cost_bytes);
-        Pace { seq, cost_bytes, owed_bytes }
+        Pace { seq, cost_bytes, owed_bytes, slc_share_max }
     }
 
     /// Hears what callers owe, and how much of it they paid.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here imports anything of the rest of the core, so that it is built and tested alone.
 
+pub mod allocate;
 pub mod gc;
 pub mod level;
 pub mod migrate;
@@ -10,6 +11,7 @@ pub mod supply;
 pub mod victim;
 pub mod wear;
 
+use self::allocate::Allocate;
 use self::gc::Regions;
 use self::migrate::Migrate;
 
@@ -30,6 +32,8 @@ pub struct Policy {
     relocated: Region,
     /// How idle time empties the SLC region, if it does.
     migrate: Option<Migrate>,
+    /// Which share of callers' pages goes to SLC, if not all of one region.
+    allocate: Option<Allocate>,
     /// Which blocks idle time collects when free ones are about to run out.
     collect: Regions,
 }
@@ -41,10 +45,13 @@ impl Policy {
         host: Region::Slc,
         relocated: Region::Native,
         migrate: None,
+        allocate: None,
         collect: Regions::Native,
     };
     /// FlexFS §4.1.1: the same, with migration in idle time as well.
     pub const BM: Self = Self { name: "bm", migrate: Some(Migrate::PAPER), ..Self::BASELINE };
+    /// FlexFS §4.1.2: the same, with a part of what callers write going to native blocks at once, by the idle time there is.
+    pub const DA: Self = Self { name: "da", allocate: Some(Allocate::PAPER), ..Self::BM };
     /// Only SLC blocks: the speed of SLC, a fraction of the capacity.
     pub const SLC_ONLY: Self =
         Self { name: "slc-only", relocated: Region::Slc, collect: Regions::Both, ..Self::BASELINE };
@@ -54,7 +61,8 @@ impl Policy {
     /// What a volume follows unless its user says otherwise: migration in idle time, and collection of both regions.
     pub const DEFAULT: Self = Self { name: "default", collect: Regions::Both, ..Self::BM };
     /// All that have a name.
-    pub const PRESETS: [Self; 5] = [Self::DEFAULT, Self::BASELINE, Self::BM, Self::SLC_ONLY, Self::NATIVE_ONLY];
+    pub const PRESETS: [Self; 6] =
+        [Self::DEFAULT, Self::BASELINE, Self::BM, Self::DA, Self::SLC_ONLY, Self::NATIVE_ONLY];
 
     /// Its name on a command line.
     pub const fn name(self) -> &'static str {
@@ -82,6 +90,16 @@ impl Policy {
         self.migrate
     }
 
+    /// Which share of callers' pages goes to SLC, if not all of one region.
+    pub fn allocate(self) -> Option<Allocate> {
+        self.allocate
+    }
+
+    /// Whether callers' pages may go to native blocks.
+    pub fn writes_natively(self) -> bool {
+        self.host == Region::Native || self.allocate.is_some()
+    }
+
     /// Which blocks idle time collects when free ones are about to run out.
     pub fn collect(self) -> Regions {
         self.collect
@@ -100,6 +118,14 @@ impl Policy {
             None => None,
         };
         Self { migrate, ..self }
+    }
+
+    /// The same policy, allocating with other parameters; one that does not allocate stays as it is.
+    pub const fn with_allocation(self, allocate: Allocate) -> Self {
+        match self.allocate {
+            Some(_) => Self { allocate: Some(allocate), ..self },
+            None => self,
+        }
     }
 
     /// The same policy, migrating a page every `t_trig_ns`.

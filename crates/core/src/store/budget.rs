@@ -12,7 +12,6 @@ use crate::flash::head::HeadId;
 use crate::flash::shape::Shape;
 use crate::format::page;
 use crate::format::table::BLOCK_BYTES;
-use crate::policy::Region;
 use crate::policy::supply::Budget;
 
 /// Head room that is certain to be enough for one operation, slots.
@@ -112,10 +111,8 @@ fn operation_slots<N: Nand>(records: &Records<N>, call: Call) -> u32 {
 /// Slots the heads that callers write to have left.
 fn head_room<N: Nand>(records: &Records<N>) -> u32 {
     let slots = records.flash.slots();
-    match records.manager.policy().host() {
-        Region::Native => slots.room(HeadId::Native).min(slots.room(HeadId::Slc)),
-        Region::Slc => slots.room(HeadId::Slc),
-    }
+    let slc_slots = slots.room(HeadId::Slc);
+    if records.manager.policy().writes_natively() { slots.room(HeadId::Native).min(slc_slots) } else { slc_slots }
 }
 
 /// Whether blocks have failed on this chip, so that the next may soon.

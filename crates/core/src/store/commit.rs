@@ -219,6 +219,7 @@ impl<N: Nand> Records<N> {
             self.flash.end_group();
         }
         self.buffer.goes_native(head == HeadId::Native);
+        self.manager.heard_of_data(place::region_of(head));
         let mut release = self.flash.by_record();
         release.by = By::Record(self.flash.numbers().next() - 1);
         let change = Change::Put(Place::Run { slot, count: 1 });
@@ -254,8 +255,11 @@ impl Commit {
     fn advance<N: Nand>(&self, records: &mut Records<N>) -> Result<bool> {
         let oldest = records.buffer.oldest();
         if !records.buffer.is_empty() || !records.flash.numbers().is_ended() {
-            let cause = if oldest.is_some() { Cause::Host } else { Cause::Metadata };
-            if !records.flash.prepare(place::head(records, &self.write), Purpose::of(cause))? {
+            let (head, cause) = match oldest {
+                Some(_) => (place::head(records, &self.write), Cause::Host),
+                None => (place::head_of_nodes(records, &self.write), Cause::Metadata),
+            };
+            if !records.flash.prepare(head, Purpose::of(cause))? {
                 return Ok(false);
             }
             match oldest {
@@ -337,9 +341,10 @@ impl Commit {
     }
 
     fn append_nodes<N: Nand>(&self, records: &mut Records<N>, bytes: &[u8], used: usize, end: bool) -> Result<u64> {
-        let head = place::head(records, &self.write);
+        let head = place::head_of_nodes(records, &self.write);
         let slot = records.flash.append(head, Draft::nodes(used as u32, end), bytes, Purpose::of(Cause::Metadata))?;
         records.buffer.goes_native(head == HeadId::Native);
+        records.manager.heard_of_nodes(place::region_of(head));
         if end {
             records.flash.end_group();
         }

@@ -7,11 +7,34 @@ use super::{budget, space};
 use crate::flash::head::HeadId;
 use crate::policy::Region;
 use crate::policy::place::Write;
+use crate::store::budget::Call;
 
 /// The log head to write to. What is written before a checkpoint counts goes to SLC.
 pub(super) fn head<N: Nand>(records: &Records<N>, write: &Write) -> HeadId {
     let region = if records.flash.phase().is_logged() { records.manager.place(write) } else { Region::Slc };
-    head_with_room(records, log_head(region))
+    head_with_room(records, log_head(region), write)
+}
+
+/// The same for nodes.
+pub(super) fn head_of_nodes<N: Nand>(records: &Records<N>, write: &Write) -> HeadId {
+    let region = if records.flash.phase().is_logged() { records.manager.place_nodes(write) } else { Region::Slc };
+    head_with_room(records, log_head(region), write)
+}
+
+/// The region of a log head.
+pub(super) fn region_of(head: HeadId) -> Region {
+    if head == HeadId::Native { Region::Native } else { Region::Slc }
+}
+
+/// Free blocks that must stay when one is taken for a write though the other head has room. A call that writes to both
+/// heads has found room for one block more, not for two.
+fn blocks_kept<N: Nand>(records: &Records<N>, write: &Write) -> u32 {
+    match write {
+        Write::Host | Write::Synced { .. } if records.manager.policy().allocate().is_some() => {
+            budget::of(records, Call::CHANGE).for_commit()
+        }
+        _ => budget::recovery_blocks(records),
+    }
 }
 
 /// The log head of a region.
@@ -24,12 +47,12 @@ pub(super) fn log_head(region: Region) -> HeadId {
 
 /// The log head to write to: `wanted`, unless it has no room, the other has, and a block of its own would be one
 /// that a recovery needs; recovery, which cannot make room, never takes one while either head has room.
-fn head_with_room<N: Nand>(records: &Records<N>, wanted: HeadId) -> HeadId {
+fn head_with_room<N: Nand>(records: &Records<N>, wanted: HeadId, write: &Write) -> HeadId {
     let slots = records.flash.slots();
     let other = if wanted == HeadId::Slc { HeadId::Native } else { HeadId::Slc };
     let stay = slots.room(wanted) > 0
         || slots.room(other) == 0
-        || (records.flash.phase().is_logged() && records.flash.free_blocks() > budget::recovery_blocks(records));
+        || (records.flash.phase().is_logged() && records.flash.free_blocks() > blocks_kept(records, write));
     if stay { wanted } else { other }
 }
 

@@ -79,6 +79,8 @@ pub struct Info {
     pub policy: Policy,
     /// Free blocks less those that must stay so for a call to begin; negative: callers make room.
     pub headroom_blocks: i64,
+    /// The share of callers' pages that goes to SLC (α), millionths, where the policy allocates by idle time.
+    pub slc_share: Option<u32>,
     /// Steps that idle time has done since mount, in the order of [`Work::ALL`].
     pub idle_steps: [u64; Work::ALL.len()],
     /// Blocks of the SLC region that idle time has emptied since mount.
@@ -189,6 +191,7 @@ impl<N: Nand> Store<N> {
             collections: self.records.manager.collections(),
             policy: self.records.manager.policy(),
             headroom_blocks: self.look(Call::REMOVAL).supply().headroom(),
+            slc_share: self.records.manager.slc_share(),
             idle_steps: self.records.manager.ledger().steps(),
             migrated_blocks: self.records.manager.ledger().migrated_blocks(),
             under_way: under_way(self),

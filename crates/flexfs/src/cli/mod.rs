@@ -1,7 +1,7 @@
 //! The command line: what can be asked for, and the help that teaches it.
 //!
 //! Invariant: a value that reaches a command has been read and is sensible by itself (a size is a number of
-//! bytes, a mode one of three, a profile a chip that can be made).
+//! bytes, a policy one that has a name, a profile a chip that can be made).
 
 mod files;
 mod mount;
@@ -27,7 +27,7 @@ pub use repro::{Asked, Repro};
 pub use settings::Settings;
 pub use torture::{Formatted, Torture};
 pub use values::Benchmark;
-use values::{benchmark, label, mode, number, owner, profile, profile_help, uuid};
+use values::{benchmark, label, number, owner, policy, profile, profile_help, uuid};
 
 /// FlexFS: a file system for NAND flash that writes at SLC speed and keeps MLC capacity.
 ///
@@ -205,7 +205,7 @@ pub struct Look {
 Examples:
   flexfs bench small                   2,000 files of 4 KiB, each synced
   flexfs bench over --json             2,000 synced 4 KiB overwrites in an 8 MiB file
-  flexfs bench seq --mode mlc-only     1 MiB files until the chip is 90 % full
+  flexfs bench seq --policy mlc-only   1 MiB files until the chip is 90 % full
   flexfs bench gc                      20,000 synced overwrites on a 64 MiB chip three quarters full
   flexfs bench gc --idle 50            the same with 50 ms to work in the background after every 16
   flexfs bench mount                   page reads of a mount: clean, and after a power cut
@@ -220,8 +220,8 @@ pub struct Bench {
     /// The workload
     #[arg(value_parser = benchmark())]
     pub workload: Benchmark,
-    /// Which cells data is written to
-    #[arg(long = "mode", value_name = "MODE", default_value = Policy::DEFAULT.name(), value_parser = mode())]
+    /// Which cells data is written to, and what is moved when
+    #[arg(long, visible_alias = "mode", value_name = "POLICY", default_value = Policy::DEFAULT.name(), value_parser = policy())]
     pub policy: Policy,
     /// The chip's native capacity, a multiple of its erase block [default: about what the workload is meant for]
     #[arg(long, value_parser = size::parse)]

@@ -11,7 +11,7 @@ use rustix::mount::MountFlags;
 use rustix::process::geteuid;
 
 use super::settings::{Settings, option};
-use super::values::{Compress, cache, cache_help, mode, profile, profile_help};
+use super::values::{Compress, cache, cache_help, policy, profile, profile_help};
 use crate::fuse::pacing::Timing;
 use crate::size;
 
@@ -25,16 +25,17 @@ Examples:
   flexfs mount --create 512MiB flash.img mnt   make both if they are missing; Ctrl-C unmounts
   flexfs mount -b flash.img mnt                in the background; `umount mnt` ends it
   flexfs mount --ro flash.img mnt              look, change nothing
-  flexfs mount --mode mlc-only flash.img mnt   never use the fast SLC mode for large writes
+  flexfs mount --policy mlc-only flash.img mnt never use the fast SLC mode for large writes
   flexfs mount -o relatime,commit=5,compress=lz4 flash.img mnt
 
-Modes: default writes to SLC blocks and moves data to native ones while nobody calls, or when free blocks run
+Policies: default writes to SLC blocks and moves data to native ones while nobody calls, or when free blocks run
 out; baseline moves it only then; bm is default with the collection of the FlexFS paper, which in idle time
-takes native blocks alone; slc-only never uses native blocks: the same speed to the end, and a part of the
+takes native blocks alone; da is bm that writes a part of the data natively at once, where there is too little
+idle time to move it all; slc-only never uses native blocks: the same speed to the end, and a part of the
 capacity; mlc-only writes natively, but for small synced writes.
 
 Options after -o, of which the later wins:
-  ro, rw, create=, profile=, mode=, compress=, cache=   as the flags above
+  ro, rw, create=, profile=, policy=, compress=, cache=   as the flags above
   noatime, relatime     whether reading leaves a time (noatime unless said); nodiratime: not on directories
   timing=chip           every operation takes the time that the emulated chip takes for it (none)
   commit=SECONDS        how old a change may get before it reaches flash (0.5)
@@ -68,8 +69,8 @@ pub struct Mount {
     /// With --create, the kind of chip: a built-in profile, or a file that describes one
     #[arg(long, value_parser = profile(), hide_possible_values = true, help = chip_help())]
     profile: Option<Profile>,
-    /// Which cells data is written to
-    #[arg(long = "mode", value_name = "MODE", default_value = Policy::DEFAULT.name(), value_parser = mode())]
+    /// Which cells data is written to, and what is moved when
+    #[arg(long, visible_alias = "mode", value_name = "POLICY", default_value = Policy::DEFAULT.name(), value_parser = policy())]
     policy: Policy,
     /// Mount read-only: the image's bytes stay as they are (-o rw takes that back)
     #[arg(long)]

@@ -56,7 +56,7 @@ impl Default for Settings {
 type Act = fn(&mut Settings, &str) -> Result<(), String>;
 
 /// The words that do something; those that end in `=` take a value.
-const WORDS: [(&str, Act); 31] = [
+const WORDS: [(&str, Act); 32] = [
     ("ro", |settings, _| flag(settings, MountFlags::RDONLY, true)),
     ("rw", |settings, _| flag(settings, MountFlags::RDONLY, false)),
     ("noatime", |settings, _| atime(settings, Atime::None)),
@@ -68,7 +68,8 @@ const WORDS: [(&str, Act); 31] = [
     ("nodiratime", |settings, _| flag(settings, MountFlags::NODIRATIME, true)),
     ("commit=", |settings, value| set(&mut settings.commit, Some(seconds(value)?))),
     ("compress=", |settings, value| set(&mut settings.compress, compression(value)?)),
-    ("mode=", |settings, value| set(&mut settings.policy, mode(value)?)),
+    ("policy=", |settings, value| set(&mut settings.policy, policy(value)?)),
+    ("mode=", |settings, value| set(&mut settings.policy, policy(value)?)),
     ("cache=", |settings, value| set(&mut settings.cache_bytes, cache(value)?)),
     ("create=", |settings, value| set(&mut settings.create, Some(size::parse(value)?))),
     ("profile=", |settings, value| set(&mut settings.profile, Some(read_profile(value)?))),
@@ -189,9 +190,9 @@ fn atime(settings: &mut Settings, atime: Atime) -> Result<(), String> {
     Ok(())
 }
 
-fn mode(value: &str) -> Result<Policy, String> {
+fn policy(value: &str) -> Result<Policy, String> {
     let names = Policy::PRESETS.map(Policy::name).join(", ");
-    Policy::from_name(value).ok_or_else(|| format!("no mode is called \"{value}\": there are {names}"))
+    Policy::from_name(value).ok_or_else(|| format!("no policy is called \"{value}\": there are {names}"))
 }
 
 fn timing(value: &str) -> Result<Timing, String> {

@@ -51,7 +51,7 @@ pub fn benchmark() -> impl TypedValueParser<Value = Benchmark> {
     PossibleValuesParser::new(names).map(|name| Workload::from_name(&name).map_or(Benchmark::Fuse, Benchmark::Flash))
 }
 
-pub fn mode() -> impl TypedValueParser<Value = Policy> {
+pub fn policy() -> impl TypedValueParser<Value = Policy> {
     PossibleValuesParser::new(Policy::PRESETS.map(Policy::name))
         .map(|name| Policy::from_name(&name).unwrap_or_default())
 }
