@@ -25,6 +25,8 @@ pub struct Bursts {
     pub interval_ns: u64,
     /// How often the volume was filled like this and emptied before.
     pub cycles: u32,
+    /// Decides the chip's chance events.
+    pub seed: u64,
 }
 
 /// What came of it.
@@ -34,6 +36,8 @@ pub struct Course {
     pub capacity_bytes: u64,
     /// Of each burst the times of its requests, ns.
     pub bursts: Vec<Vec<u64>>,
+    /// The share of pages that was to go to SLC (α) after each request, where the policy allocates.
+    pub alphas: Vec<Option<f64>>,
     /// The volume was full before the end.
     pub no_space: bool,
     pub migrated_pages: u64,
@@ -41,10 +45,41 @@ pub struct Course {
     pub seconds: f64,
 }
 
+/// The throughput of files that took so long each, MB/s.
+pub fn rate(times: &[u64]) -> f64 {
+    let bytes = times.len() as u64 * FILE_BYTES;
+    bytes as f64 * 1e3 / times.iter().sum::<u64>() as f64
+}
+
+impl Course {
+    /// How full the volume is with so many files, in percent.
+    pub fn percent(&self, files: u64) -> f64 {
+        100.0 * (files * FILE_BYTES) as f64 / self.capacity_bytes as f64
+    }
+
+    /// The bursts: how full the volume was after each, in percent, and its throughput, MB/s.
+    pub fn by_use(&self) -> Vec<(f64, f64)> {
+        let mut files = 0;
+        let some = self.bursts.iter().filter(|times| !times.is_empty());
+        some.map(|times| {
+            files += times.len() as u64;
+            (self.percent(files), rate(times))
+        })
+        .collect()
+    }
+
+    /// The mean throughput of the bursts of so many files, MB/s.
+    pub fn mean_rate(&self, files: u64) -> f64 {
+        let whole: Vec<u64> =
+            self.bursts.iter().filter(|times| times.len() as u64 == files).flatten().copied().collect();
+        rate(&whole)
+    }
+}
+
 impl Bursts {
     pub fn setting(&self, policy: Policy) -> Result<Setting, PlayError> {
         let profile = Profile::default().with_capacity(self.chip_bytes)?;
-        Ok(Setting { profile, host: self.host, policy, seed: 1 })
+        Ok(Setting { profile, host: self.host, policy, seed: self.seed })
     }
 
     pub fn workload(&self) -> String {
@@ -70,7 +105,8 @@ impl Bursts {
         let migrated_pages = player.tally().migrated_pages - migrated_pages;
         let seconds = (player.now_ns() - full.start_ns) as f64 / 1e9;
         ledger.verify(&player.unmount()?)?;
-        Ok(Course { capacity_bytes, bursts: full.bursts, no_space: full.no_space, migrated_pages, seconds })
+        let Filled { bursts, alphas, no_space, .. } = full;
+        Ok(Course { capacity_bytes, bursts, alphas, no_space, migrated_pages, seconds })
     }
 
     fn capacity_bytes(&self) -> Result<u64, PlayError> {
@@ -84,7 +120,7 @@ impl Bursts {
     fn fill(&self, player: &mut Player, ledger: &mut Ledger, capacity_bytes: u64) -> Result<Filled, PlayError> {
         let enough_bytes = (capacity_bytes as f64 * FULL_PERCENT / 100.0) as u64;
         let start_ns = player.now_ns();
-        let mut full = Filled { start_ns, bursts: Vec::new(), files: 0, no_space: false };
+        let mut full = Filled { start_ns, bursts: Vec::new(), alphas: Vec::new(), files: 0, no_space: false };
         let mut due_ns = start_ns;
         while full.files * FILE_BYTES < enough_bytes && !full.no_space {
             let mut times = Vec::new();
@@ -104,6 +140,7 @@ impl Bursts {
                     Err(error) => return Err(error),
                 }
                 full.files += 1;
+                full.alphas.push(alpha(player)?);
                 arrival_ns = player.now_ns();
             }
             due_ns = start_ns + self.interval_ns;
@@ -129,8 +166,15 @@ impl Bursts {
 struct Filled {
     start_ns: u64,
     bursts: Vec<Vec<u64>>,
+    alphas: Vec<Option<f64>>,
     files: u64,
     no_space: bool,
+}
+
+fn alpha(player: &mut Player) -> Result<Option<f64>, PlayError> {
+    let info =
+        player.look().info().map_err(|source| PlayError::Fs { doing: "asking for the allocation ratio", source })?;
+    Ok(info.slc_share.map(|millionths| f64::from(millionths) / 1e6))
 }
 
 fn name(number: u64) -> String {

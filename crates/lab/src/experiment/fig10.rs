@@ -3,7 +3,7 @@
 
 use flexfs_core::Policy;
 
-use super::bursts::{Bursts, Course, FILE_BYTES};
+use super::bursts::{Bursts, Course, FILE_BYTES, rate};
 use super::{
     Axis, Bar, Experiment, ExperimentError, Job, Outcome, Parameters, Plot, Results, Row, Series, Table, schemes,
 };
@@ -27,7 +27,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// The paper's own: 64 MiB, 4 MiB every 25 s.
 const PAPER: Bursts =
-    Bursts { chip_bytes: 64 * MIB, host: HostCost::NONE, files: 4, interval_ns: 25 * SECOND_NS, cycles: 0 };
+    Bursts { chip_bytes: 64 * MIB, host: HostCost::NONE, files: 4, interval_ns: 25 * SECOND_NS, cycles: 0, seed: 1 };
 
 /// What is run: its name, and the percentage up to which BM must be as fast as SLC.
 const VARIANTS: [(&str, Bursts, f64); 7] = [
@@ -60,29 +60,6 @@ fn jobs() -> Vec<Job> {
 
 fn job_name(variant: &str, scheme: &str) -> String {
     format!("fig10.{variant}.{scheme}")
-}
-
-/// Bytes a second, in MB/s.
-fn rate(times: &[u64]) -> f64 {
-    let bytes = times.len() as u64 * FILE_BYTES;
-    bytes as f64 * 1e3 / times.iter().sum::<u64>() as f64
-}
-
-/// The bursts of a course: how full the volume was after each, in percent, and its throughput.
-fn bursts(course: &Course) -> Vec<(f64, f64)> {
-    let mut files = 0;
-    let mut all = Vec::new();
-    for times in course.bursts.iter().filter(|times| !times.is_empty()) {
-        files += times.len() as u64;
-        all.push((100.0 * (files * FILE_BYTES) as f64 / course.capacity_bytes as f64, rate(times)));
-    }
-    all
-}
-
-/// The mean throughput of whole bursts.
-fn mean_rate(course: &Course, files: u64) -> f64 {
-    let whole: Vec<u64> = course.bursts.iter().filter(|times| times.len() as u64 == files).flatten().copied().collect();
-    rate(&whole)
 }
 
 /// The throughput of the first burst.
@@ -131,7 +108,7 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
             outcome.rows.extend(baseline_rows(variant, plan, baseline, &parameters(schemes::BASELINE)?));
         }
         if let (Some(bm), Some(slc)) = (course("bm"), course("slc-only")) {
-            let mean = mean_rate(slc, plan.files);
+            let mean = slc.mean_rate(plan.files);
             let name = format!("{variant}: SLC-only, mean burst");
             outcome.rows.push(Row::shown(name, mean, "MB/s", &parameters(schemes::SLC_ONLY)?));
             let name = format!("{variant}: BM, bursts within 1 % of SLC-only's mean up to");
@@ -178,7 +155,7 @@ fn table(variant: &str, courses: &[(&str, &Course)]) -> Table {
 
 fn plot(variant: &str, plan: &Bursts, courses: &[(&str, &Course)]) -> Plot {
     let series =
-        |&(scheme, course): &(&str, &Course)| Series { name: scheme.to_owned(), points: bursts(course), marked: true };
+        |&(scheme, course): &(&str, &Course)| Series { name: scheme.to_owned(), points: course.by_use(), marked: true };
     let series: Vec<Series> = courses.iter().map(series).collect();
     let most = series.iter().flat_map(|series| &series.points).map(|&(_, rate)| rate).fold(0.0, f64::max);
     Plot {

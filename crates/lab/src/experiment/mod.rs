@@ -6,8 +6,10 @@
 
 mod bursts;
 mod fig10;
+mod fig11;
 mod fig13;
 mod fig4;
+mod fig6;
 mod job;
 mod outcome;
 mod rounds;
@@ -31,7 +33,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 4] = [table1::TABLE1, fig4::FIG4, fig10::FIG10, fig13::FIG13];
+pub const ALL: [Experiment; 6] = [table1::TABLE1, fig4::FIG4, fig6::FIG6, fig10::FIG10, fig11::FIG11, fig13::FIG13];
 
 /// The experiment of that id.
 pub fn named(id: &str) -> Option<Experiment> {

@@ -54,6 +54,7 @@ pub enum Bar {
     AtMost(f64),
     AtLeast(f64),
     Exactly(f64),
+    Between(f64, f64),
     /// So near to that figure.
     Within {
         percent: f64,
@@ -73,6 +74,7 @@ impl Bar {
             Bar::AtMost(most) => ours <= most,
             Bar::AtLeast(least) => ours >= least,
             Bar::Exactly(figure) => ours == figure,
+            Bar::Between(least, most) => (least..=most).contains(&ours),
             Bar::Within { percent, of } => (ours - of).abs() <= of.abs() * percent / 100.0,
         }
     }
@@ -85,6 +87,7 @@ impl fmt::Display for Bar {
             Bar::AtMost(most) => write!(f, "≤ {most}"),
             Bar::AtLeast(least) => write!(f, "≥ {least}"),
             Bar::Exactly(figure) => write!(f, "= {figure}"),
+            Bar::Between(least, most) => write!(f, "{least} to {most}"),
             Bar::Within { percent, of } => write!(f, "{of} ± {percent} %"),
         }
     }
@@ -169,6 +172,7 @@ mod tests {
             (Bar::AtMost(9.5), false, "≤ 9.5"),
             (Bar::AtLeast(10.5), false, "≥ 10.5"),
             (Bar::Exactly(10.0), true, "= 10"),
+            (Bar::Between(9.0, 9.9), false, "9 to 9.9"),
             (Bar::Within { percent: 1.0, of: 10.1 }, true, "10.1 ± 1 %"),
             (Bar::Within { percent: 1.0, of: 10.2 }, false, "10.2 ± 1 %"),
         ];

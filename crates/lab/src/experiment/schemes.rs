@@ -6,6 +6,8 @@ use flexfs_core::Policy;
 pub const BASELINE: Policy = Policy::BASELINE;
 /// The same, with background migration.
 pub const BM: Policy = Policy::BM;
+/// The same, with dynamic allocation.
+pub const DA: Policy = Policy::DA;
 /// Pure SLC programming, the speed to compare with.
 pub const SLC_ONLY: Policy = Policy::SLC_ONLY;
 

@@ -3,7 +3,7 @@
 //! Invariant: a setup and a ground are data; together they give one volume, whoever makes it.
 
 use emulator::FaultConfig;
-use flexfs_core::{Compression, MountOptions, Policy};
+use flexfs_core::{Allocate, Compression, MountOptions, Policy};
 
 use crate::crash::Rig;
 
@@ -66,6 +66,10 @@ impl Ground {
 /// What a volume follows unless told otherwise, but for the time it waits: any background step may migrate.
 const MIGRATING: Policy = Policy::DEFAULT.with_times(0, 0);
 
+/// Calls come every 1,024 µs and write some pages each: now and then there is the time to migrate them, now and then not.
+const ALLOCATING: Policy =
+    Policy::DA.with_times(0, 0).with_allocation(Allocate { window_pages: 4, erase_page_ns: 600_000 });
+
 const MLC: Setup = Setup {
     name: "slc",
     about: "MLC, written as SLC, migrated in the background and when blocks run out",
@@ -91,8 +95,15 @@ const TLC: Setup = Setup {
 };
 
 /// All there are.
-const SETUPS: [Setup; 13] = [
+const SETUPS: [Setup; 14] = [
     MLC,
+    Setup {
+        name: "allocating",
+        about: "MLC, written as SLC and natively by turns, as there is idle time",
+        policy: ALLOCATING,
+        sequences_on: None,
+        ..MLC
+    },
     Setup { name: "native", about: "MLC, data written natively: pages in pairs", policy: Policy::NATIVE_ONLY, ..MLC },
     Setup {
         name: "slc-only",
@@ -119,9 +130,10 @@ const SETUPS: [Setup; 13] = [
     },
     Setup {
         name: "many-blocks",
-        about: "MLC of 2 KiB pages, in more blocks than an anchor lists: their table has pages of its own",
+        about: "MLC of 2 KiB pages, migrated when blocks run out, in more blocks than an anchor lists: their table has pages of its own",
         blocks: 150,
         page_bytes: 2048,
+        policy: Policy::BASELINE,
         sequences_on: None,
         ..MLC
     },
@@ -182,7 +194,7 @@ impl Setup {
 
     /// Whether callers' data goes to native cells at once.
     pub fn writes_native(&self) -> bool {
-        self.policy == Policy::NATIVE_ONLY
+        self.policy.writes_natively()
     }
 
     /// Chip and mount options, without faults.
