@@ -238,6 +238,7 @@ impl Figures {
                 "programs": by_cause(programs).collect::<BTreeMap<_, _>>(),
                 "erases": by_cause(erases).collect::<BTreeMap<_, _>>(),
             },
+            "host_programs": { "slc": programs.slc.host, "native": programs.native.host },
             "flash_ns": flash_ns,
         })
     }

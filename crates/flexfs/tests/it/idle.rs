@@ -1,7 +1,10 @@
 //! What a mounted volume does while nobody uses it, as `flexfs info` of the image that is mounted tells.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -75,4 +78,38 @@ fn a_read_only_mount_tells_its_figures_too() {
     let mount = Mount::with(&image, &["--ro"]);
     assert_eq!(info(&image)["mounted"]["under_way"], Value::Null);
     mount.unmount();
+}
+
+/// Pages of data that were programmed natively, and in SLC cells.
+fn placed(mounted: &Value) -> [u64; 2] {
+    ["native", "slc"].map(|cells| mounted["mounted"]["host_programs"][cells].as_u64().unwrap())
+}
+
+/// Four synced MiB, which are a window of 1,024 pages, every few seconds: too little idle time to migrate them all.
+#[test]
+fn a_mount_with_dynamic_allocation_places_as_large_a_share_natively_as_it_tells() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "64MiB");
+    let mount = Mount::with(&image, &["--policy", "da", "-o", "timing=chip"]);
+    let content = Dice::new(29).bytes(1 << 20);
+    for burst in 0..4 {
+        let before = placed(&info(&image));
+        for file in 0..4 {
+            let mut file = File::create(mount.join(format!("{burst}-{file}"))).unwrap();
+            file.write_all(&content).and_then(|()| file.sync_all()).unwrap();
+        }
+        let told = info(&image);
+        let [native, slc] = placed(&told).iter().zip(before).map(|(now, before)| now - before).collect::<Vec<_>>()[..]
+        else {
+            panic!("{told}");
+        };
+        let (share, alpha) = (native as f64 / (native + slc) as f64, told["mounted"]["alpha"].as_f64().unwrap());
+        assert!(native + slc >= 1024 && (share - (1.0 - alpha)).abs() <= 0.03, "burst {burst}: {share}, α {alpha}");
+        thread::sleep(Duration::from_secs(5));
+    }
+    for name in ["0-0", "3-3"] {
+        assert!(fs::read(mount.join(name)).unwrap() == content, "{name}");
+    }
+    mount.unmount();
+    assert_clean(&image);
 }
