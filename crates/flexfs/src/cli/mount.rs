@@ -25,7 +25,7 @@ Examples:
   flexfs mount --create 512MiB flash.img mnt   make both if they are missing; Ctrl-C unmounts
   flexfs mount -b flash.img mnt                in the background; `umount mnt` ends it
   flexfs mount --ro flash.img mnt              look, change nothing
-  flexfs mount --policy mlc-only flash.img mnt never use the fast SLC mode for large writes
+  flexfs mount --policy mlc-only flash.img mnt  never use the fast SLC mode for large writes
   flexfs mount -o relatime,commit=5,compress=lz4 flash.img mnt
 
 Policies: default writes to SLC blocks and moves data to native ones while nobody calls, or when free blocks run
