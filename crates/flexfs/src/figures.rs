@@ -70,11 +70,6 @@ fn histogram(erases: &[u32]) -> Vec<(u32, u32, usize)> {
     counted.collect()
 }
 
-/// A share in millionths, of 1.
-fn as_share(millionths: u32) -> f64 {
-    f64::from(millionths) / 1e6
-}
-
 /// Operations by the name of their cause.
 fn by_cause(counts: &OpCounts) -> impl Iterator<Item = (&'static str, u64)> {
     Cause::ALL.into_iter().map(|cause| (cause.name(), counts.cause(cause)))
@@ -227,7 +222,7 @@ impl Figures {
             "seconds": live.seconds,
             "policy": policy.name(),
             "headroom_blocks": headroom_blocks,
-            "alpha": self.info.slc_share.map(as_share),
+            "alpha": self.info.alpha(),
             "under_way": under_way.map(Work::name),
             "idle_steps": self.idle_steps().collect::<BTreeMap<_, _>>(),
             "migrated_blocks": migrated_blocks,
@@ -253,8 +248,12 @@ impl Figures {
         let Info { policy, headroom_blocks, under_way, migrated_blocks, .. } = &self.info;
         let Counters { reads, programs, erases, .. } = &live.counters;
         let idle = listed(self.idle_steps());
+        let alpha = self.info.alpha().map_or_else(String::new, |alpha| format!(", α {alpha:.2}"));
         vec![
-            ("mounted", format!("on {} for {} s, policy {}", live.mountpoint, grouped(live.seconds), policy.name())),
+            (
+                "mounted",
+                format!("on {} for {} s, policy {}{alpha}", live.mountpoint, grouped(live.seconds), policy.name()),
+            ),
             (
                 "room",
                 format!("{headroom_blocks} blocks of headroom; under way: {}", under_way.map_or("nothing", Work::name)),

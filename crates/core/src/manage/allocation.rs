@@ -157,6 +157,9 @@ impl Manager {
 
     /// Hears where a page of nodes of a caller went.
     pub fn heard_of_nodes(&mut self, region: Region) {
+        if self.policy.allocate().is_none() {
+            return;
+        }
         let slc_share = self.share_with_room();
         self.allocation.nodes.count(slc_share, region);
     }

@@ -13,6 +13,7 @@ use crate::format::table::Use;
 use crate::manage::job::View;
 use crate::manage::ledger::Work;
 use crate::policy::Policy;
+use crate::policy::allocate::WHOLE;
 
 /// Why nothing can be written any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,13 @@ pub struct Info {
     pub migrated_blocks: u64,
     /// What is under way, its next step to come in idle time or with a call.
     pub under_way: Option<Work>,
+}
+
+impl Info {
+    /// The share of callers' pages that goes to SLC (α), of 1, where the policy allocates by idle time.
+    pub fn alpha(&self) -> Option<f64> {
+        self.slc_share.map(|millionths| f64::from(millionths) / f64::from(WHOLE))
+    }
 }
 
 /// How many blocks are what.

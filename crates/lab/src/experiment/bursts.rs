@@ -174,7 +174,7 @@ struct Filled {
 fn alpha(player: &mut Player) -> Result<Option<f64>, PlayError> {
     let info =
         player.look().info().map_err(|source| PlayError::Fs { doing: "asking for the allocation ratio", source })?;
-    Ok(info.slc_share.map(|millionths| f64::from(millionths) / 1e6))
+    Ok(info.alpha())
 }
 
 fn name(number: u64) -> String {

@@ -64,7 +64,7 @@ fn write() -> Result<Windows, ExperimentError> {
             offset += REQUEST_PAGES * PAGE_BYTES;
         }
         let info = player.look().info().map_err(|source| PlayError::Fs { doing: "asking for α", source })?;
-        alphas.push(info.slc_share.map_or(f64::NAN, |millionths| f64::from(millionths) / 1e6));
+        alphas.push(info.alpha().unwrap_or(f64::NAN));
         let until_ns = player.now_ns() + pause_s * SECOND_NS;
         player.rest_until(until_ns)?;
     }
