@@ -93,12 +93,14 @@ fn threads(args: &cli::Torture) -> usize {
     args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))
 }
 
-/// Does long work under a progress bar that counts violations.
+/// Does long work under a progress bar, and tells violations as they come: the work may go on for hours after the first.
 fn with_bar<T>(work: impl FnOnce(Progress<'_>) -> T) -> T {
     let bar = progress::share("torture");
     let violations = AtomicU64::new(0);
-    let outcome = work(&|done, total, found| {
-        let all = violations.fetch_add(found, Ordering::Relaxed) + found;
+    let outcome = work(&|done, total, found: &[String]| {
+        let count = found.len() as u64;
+        let all = violations.fetch_add(count, Ordering::Relaxed) + count;
+        bar.suspend(|| found.iter().take(TOLD_MAX).for_each(|violation| eprintln!("{violation}")));
         bar.set_length(total);
         bar.set_position(done);
         if all > 0 {

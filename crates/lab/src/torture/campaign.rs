@@ -26,8 +26,8 @@ pub struct Campaign {
     pub fail_fast: bool,
 }
 
-/// Is told how many of how many cases are done, and how many violations the last one had.
-pub type Progress<'a> = &'a (dyn Fn(u64, u64, u64) + Sync);
+/// Is told how many of how many cases are done, and each violation that the last one had, with the command that shows it.
+pub type Progress<'a> = &'a (dyn Fn(u64, u64, &[String]) + Sync);
 
 /// What came of it.
 pub struct Report {
@@ -54,11 +54,13 @@ impl Campaign {
                 Some(Err(error)) => Findings::unprepared(error),
                 None => Findings::unprepared("it is missing"),
             };
-            let found = findings.violations.len() as u64;
-            if found > 0 && self.fail_fast {
+            let found = &findings.violations;
+            if !found.is_empty() && self.fail_fast {
                 last.fetch_min(number, Ordering::Relaxed);
             }
-            progress(done.fetch_add(1, Ordering::Relaxed) as u64 + 1, self.cases.len() as u64, found);
+            let told: Vec<String> =
+                found.iter().map(|violation| format!("{violation}\n  {}", case.command(violation))).collect();
+            progress(done.fetch_add(1, Ordering::Relaxed) as u64 + 1, self.cases.len() as u64, &told);
             findings
         });
         // Which of those behind the last one were run is a matter of chance.

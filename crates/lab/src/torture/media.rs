@@ -103,7 +103,11 @@ pub fn media_runs(seeds: Range<u64>, keep: Option<&[usize]>, threads: usize, pro
     let (runs, done) = (seeds.len() as u64, AtomicU64::new(0));
     let outcomes = parallel(threads, &seeds, |&seed| {
         let outcome = caught(|| run_of(seed, keep));
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs, u64::from(outcome.is_err()));
+        let told = outcome.as_ref().err().map(|error| {
+            let violation = MediaViolation { seed, keep: keep.to_vec(), error: error.clone() };
+            format!("{error}\n  {}", violation.command())
+        });
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs, told.as_slice());
         outcome
     });
     let mut report = MediaReport { runs, all: MediaRun::default(), violations: Vec::new() };

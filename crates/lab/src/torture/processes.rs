@@ -7,7 +7,7 @@ use super::judge::Depth;
 use super::setup::{Ground, Setup};
 use crate::ops::Op;
 
-/// How processes are cut, but in every way where everything is run.
+/// How processes are cut in a slice.
 const DEPTH: Depth = Depth { every_tear: false, again: [2, 1] };
 
 /// Calls that meet work under way; `#` is another number for each.

@@ -63,9 +63,11 @@ const MIX_DEPTH: Depth = Depth { every_tear: false, again: [4, 1] };
 const SLICE_SEQUENCES: usize = 16;
 const SLICE_MIXES: u64 = 3;
 const SLICE_BUSY: u64 = 2;
-/// Random histories of each setup where everything is run.
-const ALL_MIXES: u64 = 30;
-const ALL_BUSY: u64 = 30;
+/// Random histories of each setup where everything is run: a slice of another seed has others.
+const ALL_MIXES: u64 = 4;
+const ALL_BUSY: u64 = 6;
+/// How processes are cut there: in every way. A slice cuts fewer of them, and more of their recoveries.
+const ALL_PROCESSES_DEPTH: Depth = Depth { every_tear: true, again: [1, 0] };
 /// Times a volume is mounted at most before its chip is formatted.
 const FORMAT_MOUNTS: usize = 6;
 /// Operations of a random history.
@@ -77,7 +79,9 @@ pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<V
         if everything { (1, ALL_MIXES, ALL_BUSY) } else { (SLICE_SEQUENCES, SLICE_MIXES, SLICE_BUSY) };
     let named = |case: &Case| setups.iter().any(|setup| setup.name == case.setup.name);
     let mut cases: Vec<Case> = processes()?.into_iter().map(|(_, case)| case).filter(named).collect();
-    cases.iter_mut().for_each(|process| process.depth.every_tear = everything);
+    if everything {
+        cases.iter_mut().for_each(|process| process.depth = ALL_PROCESSES_DEPTH);
+    }
     for (ground, count) in [(Ground::Full, mixed), (Ground::Busy, busy)] {
         cases.extend(setups.iter().flat_map(|&setup| mixes(setup, ground, seed..seed + count, MIX_STEPS)));
     }
