@@ -1,8 +1,8 @@
 //! Dynamic allocation as it goes on: idle time, window by window, and the region of the next page.
 //!
 //! Invariants: an idle time counts for the window of the pages before it, so that a window that is exactly one burst has
-//! the pause after it; over any run of pages the share in SLC is α to within a page, but for those that were forced
-//! elsewhere, which the next ones make up for.
+//! the pause after it; over any run of pages that are not hot the share in SLC is α to within a page, but for those that
+//! were forced elsewhere, which the next ones make up for.
 
 use super::Manager;
 use super::job::View;
@@ -33,15 +33,25 @@ impl Dealer {
     }
 }
 
+/// What was measured in a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    /// When it began, ns by the clock of requests.
+    start_ns: i64,
+    pages: u32,
+    /// Hot pages among them that went to SLC.
+    hot_pages: u32,
+    idle_ns: u64,
+}
+
 /// What a policy that allocates remembers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allocation {
-    /// Idle time of the windows measured, ns, newest first, and how many there are.
-    windows_ns: [u64; WINDOWS],
+    /// The windows measured, newest first, and how many there are.
+    windows: [Window; WINDOWS],
     measured: usize,
-    /// Pages of the window under way, and the idle time in it.
-    pages: u32,
-    idle_ns: u64,
+    /// The one under way.
+    window: Window,
     /// When the last request came.
     request_ns: Option<i64>,
     slc_share: u32,
@@ -53,10 +63,9 @@ pub(super) struct Allocation {
 impl Default for Allocation {
     fn default() -> Self {
         Self {
-            windows_ns: [0; WINDOWS],
+            windows: [Window::default(); WINDOWS],
             measured: 0,
-            pages: 0,
-            idle_ns: 0,
+            window: Window::default(),
             request_ns: None,
             slc_share: WHOLE,
             data: Dealer::default(),
@@ -70,32 +79,50 @@ impl Allocation {
     pub fn heard_of_request(&mut self, mono_ns: i64, t_wait_ns: i64) {
         if let Some(before_ns) = self.request_ns {
             let idle_ns = mono_ns.saturating_sub(before_ns).saturating_sub(t_wait_ns);
-            self.idle_ns = self.idle_ns.saturating_add(u64::try_from(idle_ns).unwrap_or(0));
+            self.window.idle_ns = self.window.idle_ns.saturating_add(u64::try_from(idle_ns).unwrap_or(0));
         }
         self.request_ns = Some(mono_ns);
     }
 
     /// Hears that a page of data was placed. The first one after a full window ends that.
     fn count_page(&mut self, allocate: Allocate, t_trig_ns: u64) {
-        if self.pages >= allocate.window_pages {
-            self.windows_ns.rotate_right(1);
-            if let Some(newest) = self.windows_ns.first_mut() {
-                *newest = self.idle_ns;
+        if self.window.pages >= allocate.window_pages {
+            self.windows.rotate_right(1);
+            if let Some(newest) = self.windows.first_mut() {
+                *newest = self.window;
             }
             self.measured = (self.measured + 1).min(WINDOWS);
-            (self.pages, self.idle_ns) = (0, 0);
+            self.window = Window { start_ns: self.request_ns.unwrap_or(i64::MIN), ..Window::default() };
             self.slc_share = self.predicted_share(allocate, t_trig_ns);
         }
-        self.pages += 1;
+        self.window.pages += 1;
+    }
+
+    fn measured(&self) -> impl Iterator<Item = &Window> {
+        self.windows.iter().take(self.measured)
+    }
+
+    /// Hot pages to expect in a window (n_p^hot): the mean of the last ones.
+    fn hot_pages(&self) -> u32 {
+        let sum: u64 = self.measured().map(|window| u64::from(window.hot_pages)).sum();
+        (sum / self.measured.max(1) as u64) as u32
+    }
+
+    /// When the first window began that counts, ns by the clock of requests.
+    pub fn since_ns(&self) -> i64 {
+        if self.measured < WINDOWS {
+            i64::MIN
+        } else {
+            self.measured().last().map_or(i64::MIN, |window| window.start_ns)
+        }
     }
 
     /// α for the next window. The first one without a pause says nothing yet: a burst may be longer than it.
     fn predicted_share(&self, allocate: Allocate, t_trig_ns: u64) -> u32 {
-        let measured = self.windows_ns.iter().copied().take(self.measured);
-        match allocate::predicted_idle_ns(measured) {
+        match allocate::predicted_idle_ns(self.measured().map(|window| window.idle_ns)) {
             None => WHOLE,
             Some(0) if self.measured < 2 => WHOLE,
-            Some(predicted_ns) => allocate::slc_share(predicted_ns, allocate.migration_ns(0, t_trig_ns)),
+            Some(predicted_ns) => allocate::slc_share(predicted_ns, allocate.migration_ns(self.hot_pages(), t_trig_ns)),
         }
     }
 }
@@ -132,9 +159,11 @@ impl Manager {
         self.allocation.slc_share.min(self.pace.slc_share_max)
     }
 
-    /// Whether there is no room for as much of the next window in SLC as idle time would allow.
+    /// Whether there is no room for as much of the next window in SLC as idle time would allow. Hot pages need none: others
+    /// like them become obsolete.
     pub(super) fn is_crowded(&self, view: &impl View) -> bool {
-        let fits = |allocate: Allocate| share_that_fits(view, allocate.window_pages);
+        let cold_pages = |allocate: Allocate| allocate.window_pages.saturating_sub(self.allocation.hot_pages());
+        let fits = |allocate: Allocate| share_that_fits(view, cold_pages(allocate));
         self.policy.allocate().is_some_and(|allocate| fits(allocate) < self.allocation.slc_share)
     }
 
@@ -142,22 +171,28 @@ impl Manager {
     /// would have to migrate for more.
     pub(super) fn slc_share_max(&self, view: &impl View) -> u32 {
         let Some(allocate) = self.policy.allocate() else { return WHOLE };
-        let left = allocate.window_pages.saturating_sub(self.allocation.pages);
-        share_that_fits(view, if left > 0 { left } else { allocate.window_pages })
+        let left = allocate.window_pages.saturating_sub(self.allocation.window.pages);
+        let left = if left > 0 { left } else { allocate.window_pages };
+        let hot_left = self.allocation.hot_pages().saturating_sub(self.allocation.window.hot_pages);
+        share_that_fits(view, left.saturating_sub(hot_left))
     }
 
-    /// Hears where a page of data of a caller went.
-    pub fn heard_of_data(&mut self, region: Region) {
+    /// Hears where a page of data of a caller went, and whether it is hot.
+    pub fn heard_of_data(&mut self, region: Region, hot: bool) {
         let Some(allocate) = self.policy.allocate() else { return };
         let t_trig_ns = self.policy.migrate().map_or(0, |migrate| migrate.t_trig_ns.unsigned_abs());
         self.allocation.count_page(allocate, t_trig_ns);
+        if hot {
+            self.allocation.window.hot_pages += u32::from(region == Region::Slc);
+            return;
+        }
         let slc_share = self.share_with_room();
         self.allocation.data.count(slc_share, region);
     }
 
-    /// Hears where a page of nodes of a caller went.
-    pub fn heard_of_nodes(&mut self, region: Region) {
-        if self.policy.allocate().is_none() {
+    /// Hears where a page of nodes of a caller went, and whether it is hot.
+    pub fn heard_of_nodes(&mut self, region: Region, hot: bool) {
+        if hot || self.policy.allocate().is_none() {
             return;
         }
         let slc_share = self.share_with_room();
@@ -179,7 +214,7 @@ mod tests {
         for _ in 0..pages {
             let region = manager.allocated().unwrap();
             slc_pages += u32::from(region == Region::Slc);
-            manager.heard_of_data(region);
+            manager.heard_of_data(region, false);
         }
         slc_pages
     }

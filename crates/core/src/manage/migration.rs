@@ -72,11 +72,11 @@ impl Manager {
         let Migration { request_ns, page_ns, unreleased, .. } = self.migration;
         let begin_ns = request_ns.saturating_add(migrate.t_wait_ns);
         if mono_ns < begin_ns {
-            let has_work = unreleased || migrate::choose(view.blocks(), migrate.order).is_some();
+            let has_work = unreleased || migrate::choose(self.migratable(view), migrate.order).is_some();
             return has_work.then_some(Job::Idle { until_ns: Some(begin_ns) });
         }
         let release = || (unreleased && view.has_waiting()).then_some(Job::Checkpoint);
-        let victim = view.victim().or_else(|| migrate::choose(view.blocks(), migrate.order));
+        let victim = view.victim().or_else(|| migrate::choose(self.migratable(view), migrate.order));
         let Some(victim) = victim.filter(|_| view.may_copy()) else { return release() };
         // Where room is wanting, the next burst would have to do without SLC: all the idle time is used.
         let t_trig_ns = if self.is_crowded(view) { 0 } else { migrate.t_trig_ns };

@@ -7,6 +7,7 @@ mod allocation;
 mod idle;
 pub mod job;
 pub mod ledger;
+mod locality;
 pub mod migration;
 mod pace;
 mod room;
@@ -17,6 +18,7 @@ use self::allocation::Allocation;
 use self::ledger::Ledger;
 use self::migration::Migration;
 use self::pace::Pace;
+use crate::policy::locality::Queues;
 use crate::policy::place::{self, Write};
 use crate::policy::{Policy, Region};
 
@@ -49,6 +51,7 @@ pub struct Manager {
     pace: Pace,
     migration: Migration,
     allocation: Allocation,
+    files: Queues,
     ledger: Ledger,
 }
 
@@ -65,6 +68,7 @@ impl Manager {
             pace: Pace::default(),
             migration: Migration::default(),
             allocation: Allocation::default(),
+            files: Queues::EMPTY,
             ledger: Ledger::default(),
         }
     }

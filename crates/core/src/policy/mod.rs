@@ -5,6 +5,7 @@
 pub mod allocate;
 pub mod gc;
 pub mod level;
+pub mod locality;
 pub mod migrate;
 pub mod place;
 pub mod supply;
@@ -34,6 +35,8 @@ pub struct Policy {
     migrate: Option<Migrate>,
     /// Which share of callers' pages goes to SLC, if not all of one region.
     allocate: Option<Allocate>,
+    /// Whether hot data is told from the rest, and kept in SLC.
+    keeps_hot: bool,
     /// Which blocks idle time collects when free ones are about to run out.
     collect: Regions,
 }
@@ -46,12 +49,15 @@ impl Policy {
         relocated: Region::Native,
         migrate: None,
         allocate: None,
+        keeps_hot: false,
         collect: Regions::Native,
     };
     /// FlexFS §4.1.1: the same, with migration in idle time as well.
     pub const BM: Self = Self { name: "bm", migrate: Some(Migrate::PAPER), ..Self::BASELINE };
     /// FlexFS §4.1.2: the same, with a part of what callers write going to native blocks at once, by the idle time there is.
     pub const DA: Self = Self { name: "da", allocate: Some(Allocate::PAPER), ..Self::BM };
+    /// FlexFS §4.1.3: the same, with hot data in SLC blocks of its own, which stays there.
+    pub const LA: Self = Self { name: "la", keeps_hot: true, ..Self::DA };
     /// Only SLC blocks: the speed of SLC, a fraction of the capacity.
     pub const SLC_ONLY: Self =
         Self { name: "slc-only", relocated: Region::Slc, collect: Regions::Both, ..Self::BASELINE };
@@ -61,8 +67,8 @@ impl Policy {
     /// What a volume follows unless its user says otherwise: migration in idle time, and collection of both regions.
     pub const DEFAULT: Self = Self { name: "default", collect: Regions::Both, ..Self::BM };
     /// All that have a name.
-    pub const PRESETS: [Self; 6] =
-        [Self::DEFAULT, Self::BASELINE, Self::BM, Self::DA, Self::SLC_ONLY, Self::NATIVE_ONLY];
+    pub const PRESETS: [Self; 7] =
+        [Self::DEFAULT, Self::BASELINE, Self::BM, Self::DA, Self::LA, Self::SLC_ONLY, Self::NATIVE_ONLY];
 
     /// Its name on a command line.
     pub const fn name(self) -> &'static str {
@@ -93,6 +99,11 @@ impl Policy {
     /// Which share of callers' pages goes to SLC, if not all of one region.
     pub fn allocate(self) -> Option<Allocate> {
         self.allocate
+    }
+
+    /// Whether hot data is told from the rest, and kept in SLC blocks of its own.
+    pub fn keeps_hot(self) -> bool {
+        self.keeps_hot
     }
 
     /// Whether callers' pages may go to native blocks.
@@ -169,6 +180,8 @@ pub struct BlockView {
     pub region: Region,
     pub live_bytes: u32,
     pub erases: u32,
+    /// It was written with hot data.
+    pub hot: bool,
     /// A log head stands in it.
     pub open: bool,
     /// Something live in it cannot be read: it is never emptied.
@@ -211,6 +224,7 @@ pub mod tests {
             region: Region::Slc,
             live_bytes,
             erases: 0,
+            hot: false,
             open: false,
             stuck: false,
             failing: false,

@@ -203,7 +203,10 @@ impl<N: Nand> Records<N> {
         let replaced = match was {
             None => Extent::default(),
             Some(Place::Reserved { .. }) => Extent::reserved(1),
-            Some(_) => Extent::of(chunk),
+            Some(_) => {
+                self.manager.heard_of_overwrite(ino);
+                Extent::of(chunk)
+            }
         };
         self.count_chunks(ino, Extent::of(chunk), replaced)
     }
@@ -213,18 +216,21 @@ impl<N: Nand> Records<N> {
         let Piece { ino, chunk, bytes, time_ns, fresh, may_end } = piece;
         let end = may_end && self.buffer.is_empty();
         let draft = Draft::data(ino, chunk, bytes.len() as u32, ticks(time_ns), end);
-        let head = place::head(self, write);
+        let head = place::head_of_data(self, write, ino);
         let slot = self.flash.append(head, draft, padded, Purpose::of(Cause::Host))?;
         if end {
             self.flash.end_group();
         }
         self.buffer.goes_native(head == HeadId::Native);
-        self.manager.heard_of_data(place::region_of(head));
+        self.manager.heard_of_data(place::region_of(head), place::is_hot(self, ino));
         let mut release = self.flash.by_record();
         release.by = By::Record(self.flash.numbers().next() - 1);
         let change = Change::Put(Place::Run { slot, count: 1 });
         let data_key = key(ino, KeyKind::Data, chunk);
         let replaced = self.index.set(self.flash.slots_mut(), data_key, change, release, fresh)?;
+        if replaced.chunks.written().count > 0 {
+            self.manager.heard_of_overwrite(ino);
+        }
         if self.flash.has_moved() {
             self.follow_moved()?;
         }
@@ -256,8 +262,8 @@ impl Commit {
         let oldest = records.buffer.oldest();
         if !records.buffer.is_empty() || !records.flash.numbers().is_ended() {
             let (head, cause) = match oldest {
-                Some(_) => (place::head(records, &self.write), Cause::Host),
-                None => (place::head_of_nodes(records, &self.write), Cause::Metadata),
+                Some((ino, _)) => (place::head_of_data(records, &self.write, ino), Cause::Host),
+                None => (place::head_of_nodes(records, &self.write, records.buffer.last_ino()), Cause::Metadata),
             };
             if !records.flash.prepare(head, Purpose::of(cause))? {
                 return Ok(false);
@@ -341,10 +347,12 @@ impl Commit {
     }
 
     fn append_nodes<N: Nand>(&self, records: &mut Records<N>, bytes: &[u8], used: usize, end: bool) -> Result<u64> {
-        let head = place::head_of_nodes(records, &self.write);
+        let last_ino = records.buffer.last_ino();
+        let head = place::head_of_nodes(records, &self.write, last_ino);
         let slot = records.flash.append(head, Draft::nodes(used as u32, end), bytes, Purpose::of(Cause::Metadata))?;
         records.buffer.goes_native(head == HeadId::Native);
-        records.manager.heard_of_nodes(place::region_of(head));
+        let hot = last_ino.is_some_and(|ino| place::is_hot(records, ino));
+        records.manager.heard_of_nodes(place::region_of(head), hot);
         if end {
             records.flash.end_group();
         }

@@ -5,6 +5,7 @@ use nand::{CellMode, Nand};
 use super::records::Records;
 use super::{budget, space};
 use crate::flash::head::HeadId;
+use crate::format::inode::Ino;
 use crate::policy::Region;
 use crate::policy::place::Write;
 use crate::store::budget::Call;
@@ -15,10 +16,24 @@ pub(super) fn head<N: Nand>(records: &Records<N>, write: &Write) -> HeadId {
     head_with_room(records, log_head(region), write)
 }
 
-/// The same for nodes.
-pub(super) fn head_of_nodes<N: Nand>(records: &Records<N>, write: &Write) -> HeadId {
-    let region = if records.flash.phase().is_logged() { records.manager.place_nodes(write) } else { Region::Slc };
-    head_with_room(records, log_head(region), write)
+/// The same for data that a caller wrote to a file.
+pub(super) fn head_of_data<N: Nand>(records: &Records<N>, write: &Write, ino: Ino) -> HeadId {
+    if is_hot(records, ino) { head_with_room(records, HeadId::SlcHot, write) } else { head(records, write) }
+}
+
+/// The same for nodes, which are as hot as the inode that the last of them is of.
+pub(super) fn head_of_nodes<N: Nand>(records: &Records<N>, write: &Write, ino: Option<Ino>) -> HeadId {
+    let wanted = match records.flash.phase().is_logged() {
+        true if ino.is_some_and(|ino| is_hot(records, ino)) => HeadId::SlcHot,
+        true => log_head(records.manager.place_nodes(write)),
+        false => HeadId::Slc,
+    };
+    head_with_room(records, wanted, write)
+}
+
+/// Whether what is written to a file is hot.
+pub(super) fn is_hot<N: Nand>(records: &Records<N>, ino: Ino) -> bool {
+    records.flash.phase().is_logged() && records.manager.is_hot(ino)
 }
 
 /// The region of a log head.
@@ -26,8 +41,8 @@ pub(super) fn region_of(head: HeadId) -> Region {
     if head == HeadId::Native { Region::Native } else { Region::Slc }
 }
 
-/// Free blocks that must stay when one is taken for a write though the other head has room. A call that writes to both
-/// heads has found room for one block more, not for two.
+/// Free blocks that must stay when one is taken for a write though another head has room. A call that writes to several
+/// heads has found room for one block more, not for one each.
 fn blocks_kept<N: Nand>(records: &Records<N>, write: &Write) -> u32 {
     match write {
         Write::Host | Write::Synced { .. } if records.manager.policy().allocate().is_some() => {
@@ -45,15 +60,21 @@ pub(super) fn log_head(region: Region) -> HeadId {
     }
 }
 
-/// The log head to write to: `wanted`, unless it has no room, the other has, and a block of its own would be one
-/// that a recovery needs; recovery, which cannot make room, never takes one while either head has room.
+/// The log head to write to: `wanted`, unless it has no room, another has, and a block of its own would be one
+/// that a recovery needs; recovery, which cannot make room, never takes one while any head has room.
 fn head_with_room<N: Nand>(records: &Records<N>, wanted: HeadId, write: &Write) -> HeadId {
     let slots = records.flash.slots();
-    let other = if wanted == HeadId::Slc { HeadId::Native } else { HeadId::Slc };
-    let stay = slots.room(wanted) > 0
-        || slots.room(other) == 0
-        || (records.flash.phase().is_logged() && records.flash.free_blocks() > blocks_kept(records, write));
-    if stay { wanted } else { other }
+    if slots.room(wanted) > 0 {
+        return wanted;
+    }
+    let others: &[HeadId] = match wanted {
+        HeadId::Native => &[HeadId::Slc],
+        HeadId::SlcHot => &[HeadId::Slc, HeadId::Native],
+        HeadId::Slc | HeadId::Meta => &[HeadId::Native],
+    };
+    let Some(&other) = others.iter().find(|&&id| slots.room(id) > 0) else { return wanted };
+    let takes = records.flash.phase().is_logged() && records.flash.free_blocks() > blocks_kept(records, write);
+    if takes { wanted } else { other }
 }
 
 /// What of moving `live_bytes` out of a block of this mode is said to whoever places it.

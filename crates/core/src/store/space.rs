@@ -28,8 +28,14 @@ pub fn capacity_bytes<N: Nand>(records: &Records<N>) -> u64 {
     let shape = records.flash.shape();
     let bad = u64::from(records.flash.blocks().bad());
     let index_blocks = (records.index.tree().pages * 3).div_ceil(u64::from(shape.slc.content_slots())) + 1;
-    let hot_head = u64::from(records.flash.slots().head(HeadId::SlcHot).block().is_some());
-    let fixed = bad + ANCHORS + index_blocks.max(2) + HEADS + hot_head + u64::from(budget::reserve_blocks(records));
+    let has_hot_head =
+        records.manager.policy().keeps_hot() || records.flash.slots().head(HeadId::SlcHot).block().is_some();
+    let fixed = bad
+        + ANCHORS
+        + index_blocks.max(2)
+        + HEADS
+        + u64::from(has_hot_head)
+        + u64::from(budget::reserve_blocks(records));
     let blocks = u64::from(records.flash.blocks().len()).saturating_sub(fixed);
     let per_block = match records.manager.policy().relocated() {
         Region::Native => shape.native.content_slots(),

@@ -69,6 +69,7 @@ fn block_view(number: u32, block: &Block, durable_era: u64) -> BlockView {
         region: if block.entry.native { Region::Native } else { Region::Slc },
         live_bytes: block.entry.live_bytes,
         erases: block.entry.erases,
+        hot: block.entry.hot,
         open: block.open,
         stuck: block.stuck,
         failing: block.entry.failing,

@@ -157,6 +157,11 @@ impl WriteBuffer {
         &mut self.pending
     }
 
+    /// The inode that the last of the nodes that wait is of.
+    pub(super) fn last_ino(&self) -> Option<u64> {
+        self.pending.last().map(|pending| pending.ino)
+    }
+
     /// Bytes of the nodes that wait.
     pub(super) fn pending_bytes(&self) -> usize {
         self.pending_bytes

@@ -26,8 +26,15 @@ const MIB: u64 = 1 << 20;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The paper's own: 64 MiB, 4 MiB every 25 s.
-const PAPER: Bursts =
-    Bursts { chip_bytes: 64 * MIB, host: HostCost::NONE, files: 4, interval_ns: 25 * SECOND_NS, cycles: 0, seed: 1 };
+const PAPER: Bursts = Bursts {
+    chip_bytes: 64 * MIB,
+    host: HostCost::NONE,
+    files: 4,
+    hot_files: 0,
+    interval_ns: 25 * SECOND_NS,
+    cycles: 0,
+    seed: 1,
+};
 
 /// What is run: its name, and the percentage up to which BM must be as fast as SLC.
 const VARIANTS: [(&str, Bursts, f64); 7] = [

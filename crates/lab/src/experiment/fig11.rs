@@ -25,8 +25,15 @@ const MIB: u64 = 1 << 20;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The paper's own: 64 MiB, 4 MiB every 10 s.
-const PAPER: Bursts =
-    Bursts { chip_bytes: 64 * MIB, host: HostCost::NONE, files: 4, interval_ns: 10 * SECOND_NS, cycles: 0, seed: 1 };
+const PAPER: Bursts = Bursts {
+    chip_bytes: 64 * MIB,
+    host: HostCost::NONE,
+    files: 4,
+    hot_files: 0,
+    interval_ns: 10 * SECOND_NS,
+    cycles: 0,
+    seed: 1,
+};
 
 const fn held_out(files: u64, seconds: u64) -> Bursts {
     Bursts { files, interval_ns: seconds * SECOND_NS, ..PAPER }

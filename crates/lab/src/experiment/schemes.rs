@@ -8,6 +8,8 @@ pub const BASELINE: Policy = Policy::BASELINE;
 pub const BM: Policy = Policy::BM;
 /// The same, with dynamic allocation.
 pub const DA: Policy = Policy::DA;
+/// The same, with hot data kept in SLC.
+pub const LA: Policy = Policy::LA;
 /// Pure SLC programming, the speed to compare with.
 pub const SLC_ONLY: Policy = Policy::SLC_ONLY;
 

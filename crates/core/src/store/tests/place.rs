@@ -1,13 +1,15 @@
-//! Where something is written, where hardly a block is free.
+//! Where something is written: as hot as it is, and where hardly a block is free.
 
 use alloc::vec::Vec;
 
+use emulator::Chip;
 use nand::CellMode;
 
 use super::{file, formatted, mounted};
-use crate::Policy;
+use crate::dump::IndexEntry;
 use crate::flash::head::HeadId;
 use crate::store::{budget, place};
+use crate::{Allocate, Fs, Ino, Policy};
 
 /// Collection after a recovery, which had met a failing block, took the last free block for a few copies though the
 /// other head had room for them. The next recovery had no block for the index.
@@ -29,4 +31,55 @@ fn copies_leave_the_blocks_that_a_recovery_needs_while_a_head_has_room() {
     }
     assert!(places.contains(&(HeadId::Native, true)) && places.contains(&(HeadId::Slc, false)), "{places:?}");
     assert!(places.iter().all(|&(head, spare)| (head == HeadId::Native) == spare), "{places:?}");
+}
+
+/// The regions and hotness of the blocks that the chunks of a file stand in.
+fn homes(fs: &mut Fs<Chip>, ino: Ino) -> Vec<&'static str> {
+    let mut slots = Vec::new();
+    let mut note = |entry: IndexEntry| {
+        if let (true, Some(slot)) = (entry.ino == ino && entry.kind == "data", entry.slot) {
+            slots.extend(slot..slot + entry.count);
+        }
+        true
+    };
+    fs.index_entries(&mut note).unwrap();
+    let records = fs.store().records();
+    let block = |slot| records.flash().blocks().get(records.flash().shape().block_of(slot));
+    let home = |slot| match block(slot).entry {
+        entry if entry.hot => "slc-hot",
+        entry if entry.native => "native",
+        _ => "slc",
+    };
+    slots.into_iter().map(home).collect()
+}
+
+#[test]
+fn what_is_overwritten_again_and_again_stands_in_hot_blocks_and_is_left_there_by_migration() {
+    // A window that is as small as the volume, and longer than the test.
+    let allocate = Allocate { window_pages: 100, ..Allocate::PAPER };
+    let mut fs = mounted(formatted(), Policy::LA.with_times(0, 0).with_allocation(allocate));
+    let (hot, cold) = (file(&mut fs, b"hot"), file(&mut fs, b"cold"));
+    for round in 0..4 {
+        fs.request(round);
+        fs.write(hot, 0, &[round as u8; 8 * 4096], 1).unwrap();
+        fs.write(cold, round as u64 * 5 * 4096, &[7; 5 * 4096], 1).unwrap();
+    }
+    fs.sync().unwrap();
+    assert_eq!(homes(&mut fs, hot), ["slc-hot"; 8]);
+    assert_eq!(homes(&mut fs, cold), ["slc"; 20]);
+    // Another block than the heads stand in is what may be emptied.
+    fs.write(cold, 20 * 4096, &[7; 40 * 4096], 1).and_then(|_| fs.write(hot, 0, &[9; 8 * 4096], 1)).unwrap();
+    fs.sync().unwrap();
+    let mut now_ns = 5;
+    while let Some(next_ns) = fs.background(now_ns, 1).unwrap() {
+        now_ns = next_ns.max(now_ns + 1);
+        if now_ns > 1_000_000_000 {
+            break;
+        }
+    }
+    assert_eq!(homes(&mut fs, hot), ["slc-hot"; 8]);
+    assert!(homes(&mut fs, cold).contains(&"native"));
+    let mut found = [0; 8 * 4096];
+    fs.read(hot, 0, &mut found).unwrap();
+    assert_eq!(found, [9; 8 * 4096]);
 }
