@@ -12,6 +12,7 @@ use crate::flash::head::HeadId;
 use crate::flash::shape::Shape;
 use crate::format::page;
 use crate::format::table::BLOCK_BYTES;
+use crate::policy::Region;
 use crate::policy::supply::Budget;
 
 /// Head room that is certain to be enough for one operation, slots.
@@ -108,11 +109,16 @@ fn operation_slots<N: Nand>(records: &Records<N>, call: Call) -> u32 {
         + records.inodes.dirty_count() as u32 / INODES_PER_SLOT
 }
 
-/// Slots the heads that callers write to have left.
+/// Slots the heads that callers write to have left, before one of them must have a block. Where the policy allocates, what
+/// finds no room in one head goes to another before it takes a block that a commit may need.
 fn head_room<N: Nand>(records: &Records<N>) -> u32 {
-    let slots = records.flash.slots();
-    let slc_slots = slots.room(HeadId::Slc);
-    if records.manager.policy().writes_natively() { slots.room(HeadId::Native).min(slc_slots) } else { slc_slots }
+    let (slots, policy) = (records.flash.slots(), records.manager.policy());
+    let (slc, native) = (slots.room(HeadId::Slc), slots.room(HeadId::Native));
+    match policy.host() {
+        Region::Native => native.min(slc),
+        Region::Slc if policy.allocate().is_some() => slc + native + slots.room(HeadId::SlcHot),
+        Region::Slc => slc,
+    }
 }
 
 /// Whether blocks have failed on this chip, so that the next may soon.
@@ -135,7 +141,7 @@ pub(super) fn checkpoint_would_help<N: Nand>(records: &Records<N>) -> bool {
 /// Slots that the log heads have left for what a recovery copies.
 fn copy_room<N: Nand>(records: &Records<N>) -> u32 {
     let slots = records.flash.slots();
-    slots.room(HeadId::Slc).max(slots.room(HeadId::Native))
+    HeadId::LOG.map(|id| slots.room(id)).into_iter().max().unwrap_or(0)
 }
 
 /// Blocks a recovery would open for what it copies, with so many slots left in the heads.

@@ -67,12 +67,12 @@ fn head_with_room<N: Nand>(records: &Records<N>, wanted: HeadId, write: &Write) 
     if slots.room(wanted) > 0 {
         return wanted;
     }
-    let others: &[HeadId] = match wanted {
-        HeadId::Native => &[HeadId::Slc],
-        HeadId::SlcHot => &[HeadId::Slc, HeadId::Native],
-        HeadId::Slc | HeadId::Meta => &[HeadId::Native],
+    let others = match wanted {
+        HeadId::Native => [HeadId::Slc, HeadId::SlcHot],
+        HeadId::SlcHot => [HeadId::Slc, HeadId::Native],
+        HeadId::Slc | HeadId::Meta => [HeadId::Native, HeadId::SlcHot],
     };
-    let Some(&other) = others.iter().find(|&&id| slots.room(id) > 0) else { return wanted };
+    let Some(other) = others.into_iter().find(|&id| slots.room(id) > 0) else { return wanted };
     let takes = records.flash.phase().is_logged() && records.flash.free_blocks() > blocks_kept(records, write);
     if takes { wanted } else { other }
 }

@@ -68,7 +68,7 @@ const MIGRATING: Policy = Policy::DEFAULT.with_times(0, 0);
 
 /// Calls come every 1,024 µs and write some pages each: now and then there is the time to migrate them, now and then not.
 const ALLOCATING: Policy =
-    Policy::DA.with_times(0, 0).with_allocation(Allocate { window_pages: 4, erase_page_ns: 600_000 });
+    Policy::LA.with_times(0, 0).with_allocation(Allocate { window_pages: 4, erase_page_ns: 600_000 });
 
 const MLC: Setup = Setup {
     name: "slc",
@@ -99,7 +99,7 @@ const SETUPS: [Setup; 14] = [
     MLC,
     Setup {
         name: "allocating",
-        about: "MLC, written as SLC and natively by turns, as there is idle time",
+        about: "MLC, written as SLC and natively by turns, as there is idle time, hot data in blocks of its own",
         policy: ALLOCATING,
         sequences_on: None,
         ..MLC
