@@ -11,6 +11,7 @@ mod fig12;
 mod fig13;
 mod fig4;
 mod fig6;
+mod fig7;
 mod job;
 mod outcome;
 mod rounds;
@@ -34,8 +35,8 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 7] =
-    [table1::TABLE1, fig4::FIG4, fig6::FIG6, fig10::FIG10, fig11::FIG11, fig12::FIG12, fig13::FIG13];
+pub const ALL: [Experiment; 8] =
+    [table1::TABLE1, fig4::FIG4, fig6::FIG6, fig7::FIG7, fig10::FIG10, fig11::FIG11, fig12::FIG12, fig13::FIG13];
 
 /// The experiment of that id.
 pub fn named(id: &str) -> Option<Experiment> {
