@@ -8,7 +8,7 @@ use nand::CellMode;
 use crate::{
     chip::Chip,
     faults::BitErrors,
-    rng::{Purpose, Rng},
+    rng::{Poisson, Purpose, Rng},
 };
 
 const NS_PER_DAY: f64 = 86_400e9;
@@ -53,9 +53,10 @@ impl Chip {
         let covered_spare = if shape.spare_ecc { shape.spare_bytes } else { 0 };
         let bits = f64::from(8 * (shape.page_bytes + covered_spare)) / f64::from(codewords);
         let within_ecc = self.faults.bit_errors == BitErrors::Correctable;
+        let in_codeword = Poisson::of_mean(rate * bits);
         let mut worst = 0;
         for _ in 0..codewords {
-            let drawn = rng.poisson(rate * bits);
+            let drawn = rng.poisson(in_codeword);
             let wrong = if within_ecc { drawn.min(ecc.correctable_bits) } else { drawn };
             worst = worst.max(wrong);
             if wrong <= ecc.correctable_bits {
@@ -63,7 +64,7 @@ impl Chip {
             }
         }
         if !shape.spare_ecc && !spare.is_empty() {
-            for _ in 0..rng.poisson(rate * (8 * spare.len()) as f64) {
+            for _ in 0..rng.poisson(Poisson::of_mean(rate * (8 * spare.len()) as f64)) {
                 let bit = rng.below(8 * spare.len() as u64) as usize;
                 spare[bit / 8] ^= 1 << (bit % 8);
             }

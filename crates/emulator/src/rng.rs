@@ -51,18 +51,29 @@ impl Rng {
         self.next_u64() >> 63 == 1
     }
 
-    /// How many events happen where `mean` are expected (Poisson).
-    pub(crate) fn poisson(&mut self, mean: f64) -> u32 {
-        // Past a few hundred the answer is "far more than any code corrects", whatever the exact number.
-        let mean = mean.min(600.0);
-        let limit = exp_neg(mean);
+    /// How many events happen (Poisson).
+    pub(crate) fn poisson(&mut self, expected: Poisson) -> u32 {
         let mut product = self.unit();
         let mut count = 0;
-        while product > limit {
+        while product > expected.limit {
             product *= self.unit();
             count += 1;
         }
         count
+    }
+}
+
+/// So many events are expected. Many numbers can be drawn for the work of one exponential.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Poisson {
+    /// What the product of uniform numbers falls below.
+    limit: f64,
+}
+
+impl Poisson {
+    pub(crate) fn of_mean(mean: f64) -> Self {
+        // Past a few hundred the answer is "far more than any code corrects", whatever the exact number.
+        Self { limit: exp_neg(mean.min(600.0)) }
     }
 }
 
@@ -96,7 +107,7 @@ mod tests {
     #[test]
     fn a_poisson_draw_has_the_mean_it_was_asked_for() {
         let mut rng = Rng::keyed(1, Purpose::BitErrors, [0; 4]);
-        let sum: u32 = (0..10_000).map(|_| rng.poisson(3.0)).sum();
+        let sum: u32 = (0..10_000).map(|_| rng.poisson(Poisson::of_mean(3.0))).sum();
         assert!((29_000..31_000).contains(&sum), "{sum}");
     }
 
