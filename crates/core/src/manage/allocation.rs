@@ -122,6 +122,8 @@ impl Allocation {
         match allocate::predicted_idle_ns(self.measured().map(|window| window.idle_ns)) {
             None => WHOLE,
             Some(0) if self.measured < 2 => WHOLE,
+            // Even if all of them are hot, and none need be migrated.
+            Some(0) => 0,
             Some(predicted_ns) => allocate::slc_share(predicted_ns, allocate.migration_ns(self.hot_pages(), t_trig_ns)),
         }
     }
