@@ -221,6 +221,8 @@ fn wear(twin: &mut Twin<Tap>) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::ops::Supply;
 
@@ -260,5 +262,23 @@ mod tests {
             history.forget_handles();
             assert_ne!(tables(&mount(tap.into_chip(), history, now_ns)), before, "seed {seed}");
         }
+    }
+
+    #[test]
+    fn random_histories_of_the_chip_that_allocates_write_to_all_three_heads() {
+        let base = Base::prepare(Setup::named("allocating").unwrap(), Ground::Full).unwrap();
+        let mut heads = BTreeSet::new();
+        for seed in 0..10 {
+            let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone());
+            let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns).unwrap();
+            let mut supply = Supply::new(seed);
+            for _ in 0..60 {
+                if let Step::Call(call) = base.shape.draw(&supply.words(), twin.history.live()) {
+                    twin.call(&call).unwrap();
+                }
+            }
+            heads.extend(twin.fs.blocks().filter_map(|block| block.head));
+        }
+        assert!(["slc", "native", "slc-hot"].iter().all(|head| heads.contains(head)), "{heads:?}");
     }
 }
