@@ -220,7 +220,7 @@ impl Figures {
         json!({
             "mountpoint": live.mountpoint,
             "seconds": live.seconds,
-            "policy": policy.name(),
+            "policy": policy.to_string(),
             "headroom_blocks": headroom_blocks,
             "alpha": self.info.alpha(),
             "under_way": under_way.map(Work::name),
@@ -250,10 +250,7 @@ impl Figures {
         let idle = listed(self.idle_steps());
         let alpha = self.info.alpha().map_or_else(String::new, |alpha| format!(", α {alpha:.2}"));
         vec![
-            (
-                "mounted",
-                format!("on {} for {} s, policy {}{alpha}", live.mountpoint, grouped(live.seconds), policy.name()),
-            ),
+            ("mounted", format!("on {} for {} s, policy {policy}{alpha}", live.mountpoint, grouped(live.seconds))),
             (
                 "room",
                 format!("{headroom_blocks} blocks of headroom; under way: {}", under_way.map_or("nothing", Work::name)),

@@ -172,6 +172,9 @@ impl Manager {
     /// The share of pages that may go to SLC at most, for the blocks to spare to last to the end of the window: callers
     /// would have to migrate for more.
     pub(super) fn slc_share_max(&self, view: &impl View) -> u32 {
+        if let Some(percent) = self.policy.slc_blocks_max() {
+            return Self::share_of_buffer(percent, view);
+        }
         let Some(allocate) = self.policy.allocate() else { return WHOLE };
         let left = allocate.window_pages.saturating_sub(self.allocation.window.pages);
         let left = if left > 0 { left } else { allocate.window_pages };

@@ -4,6 +4,7 @@
 //! do next ([`Manager::next_job`], [`Manager::next_job_for_room`]), and how much of it callers owe ([`Manager::owed`]). Invariant: nothing here touches a chip.
 
 mod allocation;
+mod buffer;
 mod idle;
 pub mod job;
 pub mod ledger;
@@ -81,7 +82,7 @@ impl Manager {
     /// The region that something goes to.
     pub fn place(&self, write: &Write) -> Region {
         let allocated = match write {
-            Write::Host | Write::Synced { .. } => self.allocated(),
+            Write::Host | Write::Synced { .. } => self.allocated().or_else(|| self.buffered()),
             Write::Copy { .. } => None,
         };
         allocated.unwrap_or_else(|| place::region(self.policy, write))
@@ -89,7 +90,7 @@ impl Manager {
 
     /// The region that nodes go to of what is written so.
     pub fn place_nodes(&self, write: &Write) -> Region {
-        self.allocated_nodes().unwrap_or_else(|| place::region(self.policy, write))
+        self.allocated_nodes().or_else(|| self.buffered()).unwrap_or_else(|| place::region(self.policy, write))
     }
 
     /// Chunks of callers that wait for others before they are written: natively a page is exposed until those that it is

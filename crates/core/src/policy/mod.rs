@@ -12,6 +12,8 @@ pub mod supply;
 pub mod victim;
 pub mod wear;
 
+use core::fmt;
+
 use self::allocate::Allocate;
 use self::gc::Regions;
 use self::migrate::Migrate;
@@ -37,6 +39,8 @@ pub struct Policy {
     allocate: Option<Allocate>,
     /// Whether hot data is told from the rest, and kept in SLC.
     keeps_hot: bool,
+    /// Percent of the blocks that SLC blocks may be before callers' pages go to native ones, if there is such a limit.
+    slc_blocks_max: Option<u8>,
     /// Which blocks idle time collects when free ones are about to run out.
     collect: Regions,
 }
@@ -50,6 +54,7 @@ impl Policy {
         migrate: None,
         allocate: None,
         keeps_hot: false,
+        slc_blocks_max: None,
         collect: Regions::Native,
     };
     /// FlexFS §4.1.1: the same, with migration in idle time as well.
@@ -70,13 +75,23 @@ impl Policy {
     pub const PRESETS: [Self; 7] =
         [Self::DEFAULT, Self::BASELINE, Self::BM, Self::DA, Self::LA, Self::SLC_ONLY, Self::NATIVE_ONLY];
 
-    /// Its name on a command line.
+    /// What SSDs do: SLC blocks, so many percent of all, are a write buffer that idle time drains; while it is full, callers
+    /// write natively.
+    pub const fn slc_buffer(percent: u8) -> Self {
+        Self { name: "slc-buffer", slc_blocks_max: Some(percent), ..Self::BM }
+    }
+
+    /// Its name on a command line, without parameters.
     pub const fn name(self) -> &'static str {
         self.name
     }
 
-    /// The preset of that name (`native-only` is `mlc-only`).
+    /// The preset of that name (`native-only` is `mlc-only`), or `slc-buffer=N%`, 1 to 90.
     pub fn from_name(name: &str) -> Option<Self> {
+        if let Some(percent) = name.strip_prefix("slc-buffer=") {
+            let percent = percent.strip_suffix('%').unwrap_or(percent).parse().ok()?;
+            return (1..=BUFFER_PERCENT_MAX).contains(&percent).then(|| Self::slc_buffer(percent));
+        }
         let name = if name == "native-only" { "mlc-only" } else { name };
         Self::PRESETS.into_iter().find(|preset| preset.name == name)
     }
@@ -106,9 +121,19 @@ impl Policy {
         self.keeps_hot
     }
 
+    /// Percent of the blocks that SLC blocks may be before callers' pages go to native ones, if there is such a limit.
+    pub fn slc_blocks_max(self) -> Option<u8> {
+        self.slc_blocks_max
+    }
+
+    /// Whether callers' pages go to SLC and to native blocks, as there is time or room.
+    pub fn writes_to_both(self) -> bool {
+        self.allocate.is_some() || self.slc_blocks_max.is_some()
+    }
+
     /// Whether callers' pages may go to native blocks.
     pub fn writes_natively(self) -> bool {
-        self.host == Region::Native || self.allocate.is_some()
+        self.host == Region::Native || self.writes_to_both()
     }
 
     /// Which blocks idle time collects when free ones are about to run out.
@@ -148,6 +173,18 @@ impl Policy {
     /// The same policy, taking the blocks it migrates in another order.
     pub fn with_order(self, order: migrate::Order) -> Self {
         Self { migrate: self.migrate.map(|migrate| Migrate { order, ..migrate }), ..self }
+    }
+}
+
+/// The greatest part of the blocks that an SLC buffer may be, in percent.
+const BUFFER_PERCENT_MAX: u8 = 90;
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.slc_blocks_max {
+            Some(percent) => write!(f, "{}={percent}%", self.name),
+            None => f.write_str(self.name),
+        }
     }
 }
 
@@ -212,6 +249,13 @@ pub mod tests {
         for preset in Policy::PRESETS {
             assert_eq!(Policy::from_name(preset.name()), Some(preset));
         }
+        let buffer = Policy::from_name("slc-buffer=12%").unwrap();
+        assert_eq!((buffer, format!("{buffer}").as_str()), (Policy::slc_buffer(12), "slc-buffer=12%"));
+        assert!(
+            ["slc-buffer", "slc-buffer=0%", "slc-buffer=91", "slc-buffer=x"]
+                .iter()
+                .all(|name| Policy::from_name(name).is_none())
+        );
         assert_eq!(Policy::from_name("native-only"), Some(Policy::NATIVE_ONLY));
         assert_eq!(Policy::from_name("fastest"), None);
     }

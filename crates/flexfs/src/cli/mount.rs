@@ -33,7 +33,7 @@ out; baseline moves it only then; bm is default with the collection of the FlexF
 takes native blocks alone; da is bm that writes a part of the data natively at once, where there is too little
 idle time to move it all; la is da that keeps what is overwritten again and again in SLC; slc-only never uses
 native blocks: the same speed to the end, and a part of the capacity; mlc-only writes natively, but for small
-synced writes.
+synced writes; slc-buffer=N% writes to SLC until N % of the blocks are SLC blocks, as SSDs do.
 
 Options after -o, of which the later wins:
   ro, rw, create=, profile=, policy=, compress=, cache=   as the flags above

@@ -10,7 +10,7 @@ use emulator::Profile;
 use flexfs_core::{Atime, Policy};
 use rustix::mount::MountFlags;
 
-use super::values::{Compress, Offered, cache, read_profile};
+use super::values::{Compress, Offered, cache, policy_named, read_profile};
 use crate::fuse::Manner;
 use crate::fuse::pacing::Timing;
 use crate::size;
@@ -68,8 +68,8 @@ const WORDS: [(&str, Act); 32] = [
     ("nodiratime", |settings, _| flag(settings, MountFlags::NODIRATIME, true)),
     ("commit=", |settings, value| set(&mut settings.commit, Some(seconds(value)?))),
     ("compress=", |settings, value| set(&mut settings.compress, compression(value)?)),
-    ("policy=", |settings, value| set(&mut settings.policy, policy(value)?)),
-    ("mode=", |settings, value| set(&mut settings.policy, policy(value)?)),
+    ("policy=", |settings, value| set(&mut settings.policy, policy_named(value)?)),
+    ("mode=", |settings, value| set(&mut settings.policy, policy_named(value)?)),
     ("cache=", |settings, value| set(&mut settings.cache_bytes, cache(value)?)),
     ("create=", |settings, value| set(&mut settings.create, Some(size::parse(value)?))),
     ("profile=", |settings, value| set(&mut settings.profile, Some(read_profile(value)?))),
@@ -188,11 +188,6 @@ fn atime(settings: &mut Settings, atime: Atime) -> Result<(), String> {
     settings.atime = atime;
     settings.manner.flags.set(MountFlags::NOATIME, atime == Atime::None);
     Ok(())
-}
-
-fn policy(value: &str) -> Result<Policy, String> {
-    let names = Policy::PRESETS.map(Policy::name).join(", ");
-    Policy::from_name(value).ok_or_else(|| format!("no policy is called \"{value}\": there are {names}"))
 }
 
 fn timing(value: &str) -> Result<Timing, String> {

@@ -52,8 +52,14 @@ pub fn benchmark() -> impl TypedValueParser<Value = Benchmark> {
 }
 
 pub fn policy() -> impl TypedValueParser<Value = Policy> {
-    PossibleValuesParser::new(Policy::PRESETS.map(Policy::name))
-        .map(|name| Policy::from_name(&name).unwrap_or_default())
+    let names = || Policy::PRESETS.map(Policy::name).into_iter().chain(["slc-buffer=12%"]).collect();
+    Offered { names, read: policy_named }
+}
+
+/// The policy of that name.
+pub fn policy_named(name: &str) -> Result<Policy, String> {
+    let names = Policy::PRESETS.map(Policy::name).join(", ");
+    Policy::from_name(name).ok_or_else(|| format!("no policy is called \"{name}\": there are {names}, slc-buffer=N%"))
 }
 
 /// A value that is read by `read`, of which some are known by name, for shells to offer.

@@ -520,8 +520,14 @@ fn every_mode_and_compression_reads_what_another_wrote() {
     let image = image(dir.path(), "64MiB");
     let kept = dir.path().join("kept");
     fs::create_dir(&kept).unwrap();
-    let settings: [&[&str]; 4] =
-        [&["--mode", "baseline"], &["--mode", "slc-only"], &["--mode", "mlc-only"], &["--compress", "lz4"]];
+    let settings: [&[&str]; 6] = [
+        &["--mode", "baseline"],
+        &["--mode", "slc-only"],
+        &["--policy", "la"],
+        &["-o", "policy=slc-buffer=12%"],
+        &["--mode", "mlc-only"],
+        &["--compress", "lz4"],
+    ];
     for (round, arguments) in settings.iter().enumerate() {
         let mount = Mount::with(&image, arguments);
         let text = format!("line {round}\n").repeat(10_000);

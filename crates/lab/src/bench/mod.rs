@@ -129,7 +129,7 @@ pub struct Report {
     pub workload: &'static str,
     pub chip: String,
     pub chip_bytes: u64,
-    pub mode: &'static str,
+    pub mode: String,
     /// Bytes the workload wrote while it was counted.
     pub host_bytes: u64,
     /// Program operations, read operations (those of spare bytes alone included) and erases.

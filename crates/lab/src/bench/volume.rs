@@ -238,7 +238,7 @@ pub fn report(workload: Workload, config: &Config, chip: &Chip, figures: Figures
         workload: workload.name(),
         chip: config.profile.name.clone(),
         chip_bytes: chip.profile().capacity_bytes(),
-        mode: config.policy.name(),
+        mode: config.policy.to_string(),
         host_bytes,
         programs: counters.programs.total(),
         reads: counters.reads.total(),

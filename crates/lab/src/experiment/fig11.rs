@@ -14,12 +14,13 @@ pub const FIG11: Experiment = Experiment {
     title: "Figure 11: Performance comparison of BM and DA with the Busy benchmark",
     about: "Files of 1 MiB are written in bursts until 95 % of the capacity hold data, with too little idle time to \
             migrate them all. In the paper BM is faster until 67 %, then falls; DA is stable, with α at 0.5. The plot of α \
-            shows it after each request.",
+            shows it after each request. Beside them an SLC region of fixed size, the paper's future work, which fills \
+            and drains.",
     jobs,
     finish,
 };
 
-const SCHEMES: [(&str, Policy); 2] = [("bm", schemes::BM), ("da", schemes::DA)];
+const SCHEMES: [(&str, Policy); 3] = [("bm", schemes::BM), ("da", schemes::DA), ("slc-buffer", schemes::SLC_BUFFER)];
 
 const MIB: u64 = 1 << 20;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -125,7 +126,8 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
                 courses.push((scheme, parameters, course));
             }
         }
-        if let [(_, bm_parameters, bm), (_, da_parameters, da)] = &courses[..] {
+        let course = |wanted| courses.iter().find(|(scheme, ..)| *scheme == wanted);
+        if let (Some((_, bm_parameters, bm)), Some((_, da_parameters, da))) = (course("bm"), course("da")) {
             let is_paper = number == 0;
             let da_rate = rate(&da.bursts.iter().flatten().copied().collect::<Vec<_>>());
             let name = format!("{variant}: BM ahead of DA's mean until");
@@ -133,6 +135,12 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
             let (least, most) = CROSSING_PERCENT;
             outcome.rows.push(if is_paper { behind.bar(Bar::Between(least, most)) } else { behind });
             outcome.rows.extend(da_rows(variant, plan, is_paper, da, da_parameters));
+        }
+        if let Some((_, parameters, buffer)) = course("slc-buffer") {
+            let mean = rate(&buffer.bursts.iter().flatten().copied().collect::<Vec<_>>());
+            outcome.rows.push(Row::shown(format!("{variant}: SLC buffer, mean of all MiB"), mean, "MB/s", parameters));
+            let name = format!("{variant}: SLC buffer, slowest MiB up to 90 % of the capacity");
+            outcome.rows.push(Row::shown(name, slowest(buffer, 90.0), "of its mean", parameters));
         }
         if !courses.is_empty() {
             let courses: Vec<_> = courses.iter().map(|(scheme, _, course)| (*scheme, course)).collect();

@@ -111,7 +111,7 @@ impl Parameters {
     pub fn of(setting: &Setting) -> Self {
         let Setting { profile, host, policy, .. } = setting;
         let chip = format!("{}, {} MiB", profile.name, profile.capacity_bytes() >> 20);
-        Self::default().with("chip", chip).with("host_cost", host.name).with("policy", policy.name())
+        Self::default().with("chip", chip).with("host_cost", host.name).with("policy", policy.to_string())
     }
 
     /// The same, and one more, or another in its place.

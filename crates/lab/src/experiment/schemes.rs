@@ -10,6 +10,8 @@ pub const BM: Policy = Policy::BM;
 pub const DA: Policy = Policy::DA;
 /// The same, with hot data kept in SLC.
 pub const LA: Policy = Policy::LA;
+/// What SSDs do: an eighth of the blocks is a buffer of SLC.
+pub const SLC_BUFFER: Policy = Policy::slc_buffer(12);
 /// Pure SLC programming, the speed to compare with.
 pub const SLC_ONLY: Policy = Policy::SLC_ONLY;
 

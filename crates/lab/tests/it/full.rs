@@ -185,6 +185,16 @@ fn a_native_volume_never_wedges_and_holds_as_much_as_ever() {
 }
 
 #[test]
+fn a_volume_that_keeps_hot_data_apart_never_wedges_and_holds_as_much_as_ever() {
+    never_wedges(Policy::LA, Compression::None, "flexfs-mlc", 16);
+}
+
+#[test]
+fn a_volume_with_an_slc_buffer_never_wedges_and_holds_as_much_as_ever() {
+    never_wedges(Policy::slc_buffer(12), Compression::None, "flexfs-mlc", 16);
+}
+
+#[test]
 fn an_slc_volume_never_wedges_and_holds_as_much_as_ever() {
     never_wedges(Policy::SLC_ONLY, Compression::None, "flexfs-mlc", 32);
 }

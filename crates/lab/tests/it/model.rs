@@ -33,6 +33,8 @@ fn rigs() -> Vec<(&'static str, Rig, u64)> {
         ("mlc, 8 MiB, native", rig("flexfs-mlc", 64, 32, NATIVE_ONLY, None, 256 << 10), 90),
         ("mlc, 8 MiB, compressed", rig("flexfs-mlc", 64, 32, BASELINE, Lz4, 256 << 10), 80),
         ("mlc, 8 MiB, slc", rig("flexfs-mlc", 64, 32, SLC_ONLY, None, 256 << 10), 40),
+        ("mlc, 8 MiB, hot data apart", rig("flexfs-mlc", 64, 32, Policy::LA, None, 256 << 10), 90),
+        ("mlc, 8 MiB, a buffer of SLC", rig("flexfs-mlc", 64, 32, Policy::slc_buffer(20), None, 256 << 10), 90),
         ("mlc, 16 MiB, whole blocks", rig("flexfs-mlc", 32, 128, BASELINE, None, 256 << 10), 90),
         ("tlc, 16 MiB", rig("tlc-3d", 42, 24, BASELINE, None, 256 << 10), 90),
         ("tlc, 16 MiB, native, compressed", rig("tlc-3d", 42, 24, NATIVE_ONLY, Lz4, 256 << 10), 90),
