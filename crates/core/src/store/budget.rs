@@ -109,9 +109,8 @@ fn operation_slots<N: Nand>(records: &Records<N>, call: Call) -> u32 {
         + records.inodes.dirty_count() as u32 / INODES_PER_SLOT
 }
 
-/// Slots the heads that callers write to have left, before one of them must have a block. Where the policy writes to both
-/// regions, what
-/// finds no room in one head goes to another before it takes a block that a commit may need.
+/// Slots the heads that callers write to have left. Where the policy writes to both regions, each head's room counts: what
+/// finds none in its own goes to another before it takes a block that a commit may need.
 fn head_room<N: Nand>(records: &Records<N>) -> u32 {
     let (slots, policy) = (records.flash.slots(), records.manager.policy());
     let (slc, native) = (slots.room(HeadId::Slc), slots.room(HeadId::Native));

@@ -5,6 +5,7 @@
 //! gives depends on nothing else; what is made of the results depends on the results alone.
 
 mod bursts;
+mod courses;
 mod fig10;
 mod fig11;
 mod fig12;
