@@ -17,6 +17,9 @@ use crate::content::mix;
 use crate::crash::{Emulated, History, Outcome, Record, Tap, Twin};
 use crate::ops::{Call, Op, Step};
 
+/// Torn chips of one step whose recovery is cut again, at most: where there are more, so many of them, evenly spread.
+const AGAIN_MAX: usize = 256;
+
 /// What is done on a volume.
 #[derive(Clone, Debug)]
 pub enum Script {
@@ -188,14 +191,17 @@ impl Drive<'_> {
             return Err(format!("{} of {done} flash operations were cut", points.len()));
         }
         self.findings.points += points.len();
-        for torn in torn {
-            self.judge(Suspect { torn, history: &allowed, now_ns: twin.now_ns, step: index, during });
+        let every = torn.len().div_ceil(AGAIN_MAX).max(1);
+        for (number, torn) in torn.into_iter().enumerate() {
+            let again = if number.is_multiple_of(every) { self.case.depth.again } else { [0, 0] };
+            self.judge(again, Suspect { torn, history: &allowed, now_ns: twin.now_ns, step: index, during });
         }
         // Where nothing reached the chip and nothing was promised, a cut now is one that was judged before.
         if done > 0 || matches!(step, Step::Call(Call::Sync)) {
             let torn = twin.fs.chip().cut_now().map_err(|error| format!("cutting between calls: {error}"))?;
             self.findings.points += 1;
-            self.judge(Suspect { torn, history: &twin.history, now_ns: twin.now_ns, step: index, during });
+            let suspect = Suspect { torn, history: &twin.history, now_ns: twin.now_ns, step: index, during };
+            self.judge(self.case.depth.again, suspect);
         }
         Ok(twin)
     }
@@ -215,10 +221,11 @@ impl Drive<'_> {
         matches!(self.only, Cuts::First) && !self.findings.violations.is_empty()
     }
 
-    fn judge(&mut self, suspect: Suspect<'_>) {
+    /// Judges a torn chip, if it is wanted; of its recovery, and of the recovery from that, `again` cuts.
+    fn judge(&mut self, again: [usize; 2], suspect: Suspect<'_>) {
         let cut = Cut::of(&suspect.torn, self.start, suspect.step);
         if !self.is_shown() && self.only.wants(0, cut) {
-            judge(self.base, self.case.depth, self.only, suspect, &[cut], &mut self.findings);
+            judge(self.base, again, self.only, suspect, &[cut], &mut self.findings);
         }
     }
 

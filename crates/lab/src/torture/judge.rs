@@ -36,10 +36,10 @@ pub(super) struct Suspect<'a> {
 /// Of the chips cut twice or more, one in so many is written to.
 const WRITTEN_TO: u64 = 8;
 
-/// Judges a torn chip, and chips torn while it recovers; `cuts` are those that led to it.
+/// Judges a torn chip, and so many chips torn while it recovers and while those do; `cuts` are those that led to it.
 pub(super) fn judge(
     base: &Base,
-    depth: Depth,
+    again: [usize; 2],
     only: Cuts<'_>,
     suspect: Suspect<'_>,
     cuts: &[Cut],
@@ -48,32 +48,32 @@ pub(super) fn judge(
     findings.count(cuts);
     let Suspect { torn, history, now_ns, step, during } = suspect;
     let start = torn.chip.operations();
-    let picks = depth.again.get(cuts.len() - 1).copied().unwrap_or(0);
+    let picks = again.get(cuts.len() - 1).copied().unwrap_or(0);
     let record = match only {
         Cuts::Only(_) => Record::All,
         _ if picks == 0 => Record::Nothing,
         _ => Record::Every(1),
     };
-    let mut again = Vec::new();
+    let mut torn_again = Vec::new();
     let recovered = caught(|| {
-        let twin = recover(base, (torn, cuts), history, now_ns, record, &mut again)?;
+        let twin = recover(base, (torn, cuts), history, now_ns, record, &mut torn_again)?;
         // Whoever runs one case again wants to know; of many a part will do.
         let written_to = cuts.len() == 1 || matches!(only, Cuts::Only(_)) || draw(cuts).is_multiple_of(WRITTEN_TO);
         if written_to { prove_writable(twin, base, reading(cuts)) } else { Ok(()) }
     });
-    let operations = again.last().map_or(0, |last: &Torn| last.operation + 1 - start);
+    let operations = torn_again.last().map_or(0, |last: &Torn| last.operation + 1 - start);
     findings.longest_recovery = findings.longest_recovery.max(operations);
     if let Err(error) = recovered {
         findings.violations.push(Violation { cuts: cuts.to_vec(), step, during: during.to_owned(), error });
     }
     if !matches!(only, Cuts::Only(_)) {
-        again = spread(again, picks, draw(cuts));
+        torn_again = spread(torn_again, picks, draw(cuts));
     }
-    for torn in again {
+    for torn in torn_again {
         let cut = Cut::of(&torn, start, 0);
         if only.wants(cuts.len(), cut) {
             let cuts = [cuts, &[cut]].concat();
-            judge(base, depth, only, Suspect { torn, history, now_ns, step, during }, &cuts, findings);
+            judge(base, again, only, Suspect { torn, history, now_ns, step, during }, &cuts, findings);
         }
     }
 }
