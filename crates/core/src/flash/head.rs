@@ -185,6 +185,15 @@ impl Head {
         self.exposed.iter().fold(self.last, |all, exposed| all.with(*exposed))
     }
 
+    /// A checkpoint covers all that is on its pages, so that no recovery reads them again. Those that a torn program
+    /// could destroy stay so.
+    pub fn cover(&mut self) {
+        self.last = Exposed::none(0);
+        for exposed in self.exposed.iter_mut().filter(|exposed| exposed.keep) {
+            *exposed = Exposed { keep: true, ..Exposed::none(exposed.unit) };
+        }
+    }
+
     /// Leaves the next unit unprogrammed.
     pub fn skip(&mut self, shape: &ModeShape) {
         let unit = self.unit;

@@ -28,6 +28,7 @@ use self::numbers::Numbers;
 use self::shape::Shape;
 use self::slots::{By, Release, Slots};
 use crate::error::{Error, Result};
+use crate::format::anchor::HeadAt;
 use crate::format::place::Slot;
 use crate::format::table::BlockEntry;
 use crate::format::tag::Tag;
@@ -255,14 +256,22 @@ impl<N: Nand> Flash<N> {
         self.slots.blocks.reusable_count(self.horizon())
     }
 
-    /// A checkpoint is durable that stands for the log up to this record and this copy: what those emptied is free.
-    pub fn free_up_to(&mut self, seq: u64, copy: u64) {
+    /// A checkpoint is durable that stands for the log up to this record and this copy, where the heads stood there: what
+    /// those emptied is free, and what is on pages before is certain.
+    pub fn free_up_to(&mut self, seq: u64, copy: u64, heads: &[HeadAt]) {
         let horizon = self.horizon();
         self.slots.blocks.settle(Horizon {
             committed_seq: horizon.committed_seq.min(seq),
             safe_copy: horizon.safe_copy.min(copy),
             ..horizon
         });
+        for id in HeadId::LOG {
+            let then = heads.iter().find(|at| at.head == id as u8).map(|at| (at.block, at.unit));
+            let head = self.slots.head_mut(id);
+            if then == head.block().map(|block| (block, head.unit())) {
+                head.cover();
+            }
+        }
     }
 
     /// Retires failing blocks that nothing needs any more.

@@ -225,6 +225,18 @@ impl<N: Nand> Slots<N> {
         head.exposed.clear();
     }
 
+    /// Leaves the full blocks of log heads that have not gone on: a head may not be written to for long, and an open block
+    /// is never emptied. They get no summary.
+    pub fn leave_full_blocks(&mut self) {
+        for id in HeadId::LOG {
+            let content_units = self.shape.mode(id.mode()).content_units;
+            let head = self.head(id);
+            if head.unit >= content_units && head.filled == 0 && head.sealed_slots == 0 && head.next.is_none() {
+                self.leave_block(id);
+            }
+        }
+    }
+
     /// Whether what is left of a head's full block can take, or go on taking, its summary.
     fn can_seal(&self, id: HeadId, promised_seq: u64) -> bool {
         let (head, shape) = (self.head(id), self.shape.mode(id.mode()));

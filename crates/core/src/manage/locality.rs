@@ -16,6 +16,11 @@ impl Manager {
         self.policy.keeps_hot() && self.files.is_hot(ino)
     }
 
+    /// Whether hot data has blocks of its own: without idle time nothing is migrated, and nothing else goes to SLC blocks.
+    pub fn keeps_hot_apart(&self) -> bool {
+        self.slc_share().is_some_and(|slc_share| slc_share > 0)
+    }
+
     /// Hears that something that a file held was overwritten.
     pub fn heard_of_overwrite(&mut self, ino: u64) {
         if self.policy.keeps_hot() {

@@ -128,6 +128,7 @@ impl Checkpointer {
         records.write_inodes()?;
         records.commit(true)?;
         records.flash.settle();
+        records.flash.slots_mut().leave_full_blocks();
         records.moved_pages.clear();
         // No number may be left out here: until the anchor is durable, replay comes past this point.
         let seq = records.flash.numbers().next();
@@ -250,7 +251,7 @@ impl Checkpointer {
         self.tables = core::mem::take(&mut job.tables);
         records.index.thaw(tree);
         // What records and copies after the point it stands for emptied, a recovery may find full again.
-        records.flash.free_up_to(job.seq, job.copies);
+        records.flash.free_up_to(job.seq, job.copies, &job.heads);
         Ok(())
     }
 

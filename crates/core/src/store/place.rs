@@ -18,17 +18,23 @@ pub(super) fn head<N: Nand>(records: &Records<N>, write: &Write) -> HeadId {
 
 /// The same for data that a caller wrote to a file.
 pub(super) fn head_of_data<N: Nand>(records: &Records<N>, write: &Write, ino: Ino) -> HeadId {
-    if is_hot(records, ino) { head_with_room(records, HeadId::SlcHot, write) } else { head(records, write) }
+    if is_hot(records, ino) { head_with_room(records, hot_head(records), write) } else { head(records, write) }
 }
 
 /// The same for nodes, which are as hot as the inode that the last of them is of.
 pub(super) fn head_of_nodes<N: Nand>(records: &Records<N>, write: &Write, ino: Option<Ino>) -> HeadId {
     let wanted = match records.flash.phase().is_logged() {
-        true if ino.is_some_and(|ino| is_hot(records, ino)) => HeadId::SlcHot,
+        true if ino.is_some_and(|ino| is_hot(records, ino)) => hot_head(records),
         true => log_head(records.manager.place_nodes(write)),
         false => HeadId::Slc,
     };
     head_with_room(records, wanted, write)
+}
+
+/// The log head of hot data: its own, as long as that has room or data is kept apart.
+fn hot_head<N: Nand>(records: &Records<N>) -> HeadId {
+    let own = records.flash.slots().room(HeadId::SlcHot) > 0 || records.manager.keeps_hot_apart();
+    if own { HeadId::SlcHot } else { HeadId::Slc }
 }
 
 /// Whether what is written to a file is hot.

@@ -83,3 +83,17 @@ fn what_is_overwritten_again_and_again_stands_in_hot_blocks_and_is_left_there_by
     fs.read(hot, 0, &mut found).unwrap();
     assert_eq!(found, [9; 8 * 4096]);
 }
+
+/// Where all that is written is hot, a head of its own for it kept a block more open than the SLC head alone would have.
+#[test]
+fn hot_data_shares_the_slc_head_while_nothing_else_goes_there() {
+    let allocate = Allocate { window_pages: 4, ..Allocate::PAPER };
+    let mut fs = mounted(formatted(), Policy::LA.with_allocation(allocate));
+    let hot = file(&mut fs, b"hot");
+    for round in 0..40 {
+        fs.write(hot, 0, &[round; 4096], 1).and_then(|_| fs.sync()).unwrap();
+    }
+    assert_eq!(homes(&mut fs, hot), ["slc"]);
+    fs.store_mut().checkpoint_now().unwrap();
+    assert!(fs.blocks().all(|block| block.head != Some("slc-hot")), "the full block of hot data is left");
+}
