@@ -69,8 +69,8 @@ impl Policy {
     /// Native blocks for all but small syncs: the capacity, and the speed, of the native cell.
     pub const NATIVE_ONLY: Self =
         Self { name: "mlc-only", host: Region::Native, collect: Regions::Both, ..Self::BASELINE };
-    /// What a volume follows unless its user says otherwise: migration in idle time, and collection of both regions.
-    pub const DEFAULT: Self = Self { name: "default", collect: Regions::Both, ..Self::BM };
+    /// What a volume follows unless its user says otherwise: all of the paper's, and collection of both regions.
+    pub const DEFAULT: Self = Self::LA.collecting_both("default");
     /// All that have a name.
     pub const PRESETS: [Self; 7] =
         [Self::DEFAULT, Self::BASELINE, Self::BM, Self::DA, Self::LA, Self::SLC_ONLY, Self::NATIVE_ONLY];
@@ -79,6 +79,11 @@ impl Policy {
     /// write natively.
     pub const fn slc_buffer(percent: u8) -> Self {
         Self { name: "slc-buffer", slc_blocks_max: Some(percent), ..Self::BM }
+    }
+
+    /// The same policy under another name, with idle time collecting both regions.
+    pub const fn collecting_both(self, name: &'static str) -> Self {
+        Self { name, collect: Regions::Both, ..self }
     }
 
     /// Its name on a command line, without parameters.

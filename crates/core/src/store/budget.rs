@@ -123,8 +123,33 @@ fn head_room<N: Nand>(records: &Records<N>) -> u32 {
 
 /// Whether blocks have failed on this chip, so that the next may soon.
 pub(super) fn has_failed<N: Nand>(records: &Records<N>) -> bool {
+    failed_blocks(records) > 0
+}
+
+/// Blocks that have failed.
+fn failed_blocks<N: Nand>(records: &Records<N>) -> u32 {
     let blocks = records.flash.blocks();
-    blocks.bad() + blocks.failing_count() > 0
+    blocks.bad() + blocks.failing_count()
+}
+
+/// When room was made last: blocks that were kept for the index, and blocks that had failed by then. Each that fails
+/// takes one that was kept.
+#[derive(Clone, Copy, Default)]
+pub struct Reserve {
+    index_blocks: u32,
+    failed_blocks: u32,
+}
+
+impl Reserve {
+    /// What is kept as room has just been made.
+    pub(super) fn now<N: Nand>(records: &Records<N>) -> Self {
+        Self { index_blocks: index_floor(records), failed_blocks: failed_blocks(records) }
+    }
+
+    /// Whether that is still enough for a call that opens no block.
+    pub(super) fn lasts<N: Nand>(self, records: &Records<N>) -> bool {
+        index_floor(records) <= self.index_blocks && failed_blocks(records) <= self.failed_blocks
+    }
 }
 
 /// Blocks for the index alone: a checkpoint may come before room is made again, and a recovery after it.

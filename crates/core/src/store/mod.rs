@@ -29,7 +29,7 @@ pub mod write_buffer;
 
 use nand::Nand;
 
-use self::budget::Call;
+use self::budget::{Call, Reserve};
 use self::checkpoint::{Checkpointer, Tables};
 use self::collector::Collector;
 use self::commit::Commit;
@@ -47,8 +47,8 @@ pub struct Store<N: Nand> {
     collector: Collector,
     /// The commit under way in idle time.
     commit: Option<Commit>,
-    /// Blocks for the index that were free when room was made last, if no checkpoint has come since.
-    index_reserve: u32,
+    /// What was kept free when room was made last, if no checkpoint has come since.
+    reserve: Reserve,
     /// Why this mount was made read-only, though it was to be for writing.
     ended: Option<Ended>,
 }
@@ -61,7 +61,7 @@ impl<N: Nand> Store<N> {
             checkpointer: Checkpointer::new(tables),
             collector: Collector::default(),
             commit: None,
-            index_reserve: 0,
+            reserve: Reserve::default(),
             ended: None,
         }
     }

@@ -5,7 +5,7 @@
 
 use nand::Nand;
 
-use super::budget::Call;
+use super::budget::{Call, Reserve};
 use super::collector::Why;
 use super::{Store, budget, view};
 use crate::error::{Error, Result};
@@ -26,30 +26,25 @@ impl<N: Nand> Store<N> {
         }
         self.keep_anchor_blocks()?;
         let opens_none = budget::heads_have_room(&self.records, call);
-        if opens_none && self.has_index_reserve() {
+        if opens_none && self.reserve.lasts(&self.records) {
             return Ok(());
         }
         let floor = if opens_none { Budget::for_commit } else { Budget::for_call };
         self.free_up(call, floor)?;
         if opens_none && self.records.flash.free_blocks() >= floor(&budget::of(&self.records, call)) {
-            self.index_reserve = budget::index_floor(&self.records);
+            self.reserve = Reserve::now(&self.records);
             return Ok(());
         }
         if self.headroom(call) < 0 && budget::checkpoint_would_help(&self.records) {
             self.checkpoint_now()?;
         }
         if self.headroom(call) >= 0 {
-            self.index_reserve = budget::index_floor(&self.records);
+            self.reserve = Reserve::now(&self.records);
             return Ok(());
         }
         let for_removal =
             call.gives_back() && self.records.flash.free_blocks() >= budget::host_blocks(&self.records, call);
         if for_removal { Ok(()) } else { Err(Error::NoSpace) }
-    }
-
-    /// Whether the blocks that were kept for the index when room was made last are those it needs now.
-    pub(super) fn has_index_reserve(&self) -> bool {
-        budget::index_floor(&self.records) <= self.index_reserve
     }
 
     /// Does what callers owe before they go on: a few steps of a checkpoint that is due, and copies for what was written.

@@ -21,15 +21,15 @@ pub(super) struct Look<'a, N: Nand> {
     checkpointer: &'a Checkpointer,
     collector: &'a Collector,
     call: Call,
-    /// Whether the blocks kept for the index are those it needs.
-    index_reserved: bool,
+    /// Whether what was kept free when room was made last is still enough.
+    reserve_lasts: bool,
 }
 
 impl<N: Nand> Store<N> {
     /// What is said to the managers, where this call comes next.
     pub(super) fn look(&self, call: Call) -> Look<'_, N> {
         let Self { records, checkpointer, collector, .. } = self;
-        Look { records, checkpointer, collector, call, index_reserved: self.has_index_reserve() }
+        Look { records, checkpointer, collector, call, reserve_lasts: self.reserve.lasts(&self.records) }
     }
 }
 
@@ -153,7 +153,7 @@ impl<N: Nand> View for Look<'_, N> {
     fn commit_has_room(&self) -> bool {
         let supply = self.supply();
         supply.free >= supply.budget.for_call()
-            || self.index_reserved && budget::heads_have_room(self.records, self.call)
+            || self.reserve_lasts && budget::heads_have_room(self.records, self.call)
     }
 
     fn may_copy(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::format::place::Slot;
 use crate::format::table::Use;
 use crate::manage::job::{Job, Refresh, View};
 use crate::manage::migration::Migrated;
-use crate::store::budget::Call;
+use crate::store::budget::{Call, Reserve};
 
 /// Between two steps of background work, ns.
 const STEP_NS: i64 = 1_000_000;
@@ -201,7 +201,7 @@ impl<N: Nand> Store<N> {
         let stood_in = self.records.flash.slots().head(HeadId::Meta).block();
         let done = self.checkpointer.step(&mut self.records)?;
         if done || self.records.flash.slots().head(HeadId::Meta).block() != stood_in {
-            self.index_reserve = 0;
+            self.reserve = Reserve::default();
         }
         if done {
             self.records.manager.heard_of_checkpoint();

@@ -127,7 +127,7 @@ impl Bursts {
     }
 
     fn capacity_bytes(&self) -> Result<u64, PlayError> {
-        let mut player = Player::new(&self.setting(Policy::default())?)?;
+        let mut player = Player::new(&self.setting(Policy::BASELINE)?)?;
         let stat =
             player.look().statfs().map_err(|source| PlayError::Fs { doing: "asking for the capacity", source })?;
         Ok(stat.capacity_bytes)

@@ -17,7 +17,8 @@ use crate::content::mix;
 use crate::crash::{Emulated, History, Outcome, Record, Tap, Twin};
 use crate::ops::{Call, Op, Step};
 
-/// Torn chips of one step whose recovery is cut again, at most: where there are more, so many of them, evenly spread.
+/// Torn chips of one step that are all written to and whose recovery is cut again, at most: where there are more, so
+/// many of them, evenly spread.
 const AGAIN_MAX: usize = 256;
 
 /// What is done on a volume.

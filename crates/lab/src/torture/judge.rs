@@ -33,7 +33,7 @@ pub(super) struct Suspect<'a> {
     pub during: &'a str,
 }
 
-/// Of the chips cut twice or more, one in so many is written to.
+/// Of the chips cut twice or more, and of those whose recovery is not cut again, one in so many is written to.
 const WRITTEN_TO: u64 = 8;
 
 /// Judges a torn chip, and so many chips torn while it recovers and while those do; `cuts` are those that led to it.
@@ -58,7 +58,8 @@ pub(super) fn judge(
     let recovered = caught(|| {
         let twin = recover(base, (torn, cuts), history, now_ns, record, &mut torn_again)?;
         // Whoever runs one case again wants to know; of many a part will do.
-        let written_to = cuts.len() == 1 || matches!(only, Cuts::Only(_)) || draw(cuts).is_multiple_of(WRITTEN_TO);
+        let wanted = (cuts.len() == 1 && picks > 0) || matches!(only, Cuts::Only(_));
+        let written_to = wanted || draw(cuts).is_multiple_of(WRITTEN_TO);
         if written_to { prove_writable(twin, base, reading(cuts)) } else { Ok(()) }
     });
     let operations = torn_again.last().map_or(0, |last: &Torn| last.operation + 1 - start);

@@ -63,12 +63,13 @@ impl Ground {
     }
 }
 
-/// What a volume follows unless told otherwise, but for the time it waits: any background step may migrate.
-const MIGRATING: Policy = Policy::DEFAULT.with_times(0, 0);
+/// All is written to SLC, and any background step may migrate.
+const MIGRATING: Policy = Policy::BM.collecting_both("migrating").with_times(0, 0);
 
-/// Calls come every 1,024 µs and write some pages each: now and then there is the time to migrate them, now and then not.
+/// What a volume follows unless told otherwise, but for the time it waits and the size of its windows. Calls come every
+/// 1,024 µs and write some pages each: now and then there is the time to migrate them, now and then not.
 const ALLOCATING: Policy =
-    Policy::LA.with_times(0, 0).with_allocation(Allocate { window_pages: 4, erase_page_ns: 600_000 });
+    Policy::DEFAULT.with_times(0, 0).with_allocation(Allocate { window_pages: 4, erase_page_ns: 600_000 });
 
 const MLC: Setup = Setup {
     name: "slc",
