@@ -34,7 +34,7 @@ fn parse() -> Result<Plan, String> {
     let mode = take("--mode", Policy::DEFAULT.name());
     let compression = if take("--lz4", "no") == "yes" { Compression::Lz4 } else { Compression::None };
     let cache_bytes = number(take("--cache", "262144"))? as usize;
-    let policy = Policy::from_name(&mode).ok_or(format!("no mode is named {mode}"))?;
+    let policy = Policy::from_text(&mode).map_err(|wrong| format!("{mode}: {wrong}"))?;
     let options = MountOptions { policy, compression, cache_bytes, ..MountOptions::default() };
     let profile = take("--profile", "flexfs-mlc");
     let (blocks, pages) = (number(take("--blocks", "64"))? as u32, number(take("--pages", "16"))? as u32);

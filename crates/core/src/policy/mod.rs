@@ -9,10 +9,9 @@ pub mod locality;
 pub mod migrate;
 pub mod place;
 pub mod supply;
+mod text;
 pub mod victim;
 pub mod wear;
-
-use core::fmt;
 
 use self::allocate::Allocate;
 use self::gc::Regions;
@@ -89,16 +88,6 @@ impl Policy {
     /// Its name on a command line, without parameters.
     pub const fn name(self) -> &'static str {
         self.name
-    }
-
-    /// The preset of that name (`native-only` is `mlc-only`), or `slc-buffer=N%`, 1 to 90.
-    pub fn from_name(name: &str) -> Option<Self> {
-        if let Some(percent) = name.strip_prefix("slc-buffer=") {
-            let percent = percent.strip_suffix('%').unwrap_or(percent).parse().ok()?;
-            return (1..=BUFFER_PERCENT_MAX).contains(&percent).then(|| Self::slc_buffer(percent));
-        }
-        let name = if name == "native-only" { "mlc-only" } else { name };
-        Self::PRESETS.into_iter().find(|preset| preset.name == name)
     }
 
     /// Where callers' data goes, as a rule.
@@ -181,18 +170,6 @@ impl Policy {
     }
 }
 
-/// The greatest part of the blocks that an SLC buffer may be, in percent.
-const BUFFER_PERCENT_MAX: u8 = 90;
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.slc_blocks_max {
-            Some(percent) => write!(f, "{}={percent}%", self.name),
-            None => f.write_str(self.name),
-        }
-    }
-}
-
 impl Default for Policy {
     fn default() -> Self {
         Self::DEFAULT
@@ -248,22 +225,6 @@ impl BlockView {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-
-    #[test]
-    fn every_preset_is_found_by_its_name() {
-        for preset in Policy::PRESETS {
-            assert_eq!(Policy::from_name(preset.name()), Some(preset));
-        }
-        let buffer = Policy::from_name("slc-buffer=12%").unwrap();
-        assert_eq!((buffer, format!("{buffer}").as_str()), (Policy::slc_buffer(12), "slc-buffer=12%"));
-        assert!(
-            ["slc-buffer", "slc-buffer=0%", "slc-buffer=91", "slc-buffer=x"]
-                .iter()
-                .all(|name| Policy::from_name(name).is_none())
-        );
-        assert_eq!(Policy::from_name("native-only"), Some(Policy::NATIVE_ONLY));
-        assert_eq!(Policy::from_name("fastest"), None);
-    }
 
     /// A block of the log, as one finds it.
     pub fn block(number: u32, live_bytes: u32) -> BlockView {

@@ -28,12 +28,15 @@ Examples:
   flexfs mount --policy mlc-only flash.img mnt  never use the fast SLC mode for large writes
   flexfs mount -o relatime,commit=5,compress=lz4 flash.img mnt
 
-Policies: default writes to SLC blocks and moves data to native ones while nobody calls, or when free blocks run
-out; baseline moves it only then; bm is default with the collection of the FlexFS paper, which in idle time
-takes native blocks alone; da is bm that writes a part of the data natively at once, where there is too little
-idle time to move it all; la is da that keeps what is overwritten again and again in SLC; slc-only never uses
+Policies: baseline writes to SLC blocks, and moves data to native ones when free blocks run out; bm moves it
+while nobody calls as well; da is bm that writes a part of the data natively at once, where there is too little
+idle time to move it all; la is da that keeps what is overwritten again and again in SLC; default is la that in
+idle time collects blocks of both kinds, not of native cells alone as in the FlexFS paper; slc-only never uses
 native blocks: the same speed to the end, and a part of the capacity; mlc-only writes natively, but for small
 synced writes; slc-buffer=N% writes to SLC until N % of the blocks are SLC blocks, as SSDs do.
+Parameters follow, each after a colon, as in da:t_wait=2s:n_p=512. They are the paper's: t_wait, from the last
+call to the first move (1s); t_trig, from the start of one page's move to the next (15ms); n_p, pages in a window
+of which idle time is measured (1024).
 
 Options after -o, of which the later wins:
   ro, rw, create=, profile=, policy=, compress=, cache=   as the flags above

@@ -56,10 +56,10 @@ pub fn policy() -> impl TypedValueParser<Value = Policy> {
     Offered { names, read: policy_named }
 }
 
-/// The policy of that name.
+/// The policy of that name, with the parameters that are said.
 pub fn policy_named(name: &str) -> Result<Policy, String> {
     let names = Policy::PRESETS.map(Policy::name).join(", ");
-    Policy::from_name(name).ok_or_else(|| format!("no policy is called \"{name}\": there are {names}, slc-buffer=N%"))
+    Policy::from_text(name).map_err(|wrong| format!("\"{name}\": {wrong}; policies are {names}, slc-buffer=N%"))
 }
 
 /// A value that is read by `read`, of which some are known by name, for shells to offer.

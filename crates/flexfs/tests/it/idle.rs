@@ -80,6 +80,18 @@ fn a_read_only_mount_tells_its_figures_too() {
     mount.unmount();
 }
 
+#[test]
+fn a_mount_tells_the_parameters_of_its_policy() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "16MiB");
+    let mount = Mount::with(&image, &["-o", "policy=la:n_p=64:t_wait=2s"]);
+    assert_eq!(info(&image)["mounted"]["policy"], "la:t_wait=2s:n_p=64");
+    mount.unmount();
+    let refused = flexfs(["mount", "-o", "policy=bm:n_p=64"]).arg(&image).arg(dir.path()).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("n_p is of a policy that allocates"));
+}
+
 /// Pages of data that were programmed natively, and in SLC cells.
 fn placed(mounted: &Value) -> [u64; 2] {
     ["native", "slc"].map(|cells| mounted["mounted"]["host_programs"][cells].as_u64().unwrap())
