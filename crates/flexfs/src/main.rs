@@ -70,6 +70,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => cmd::bench::run(args),
         Command::Torture(args) => cmd::torture::run(args),
         Command::Repro(args) => cmd::repro::run(args),
+        Command::Replay(args) => cmd::replay::run(args),
         Command::Completions(args) => cmd::completions::run(args),
         Command::Man(args) => cmd::man::run(args),
     };

@@ -1,8 +1,10 @@
 //! Bytes for writes, named by a seed instead of carried around: any part of them can be made again, so a long
 //! history of writes costs no memory. Invariant: byte `i` of a fill depends on nothing but the fill and `i`.
 
+use serde::{Deserialize, Serialize};
+
 /// What a write writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fill {
     pub seed: u64,
     /// Where in the endless stream of this seed the bytes start.
@@ -11,7 +13,7 @@ pub struct Fill {
 }
 
 /// How the bytes look to a compressor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Texture {
     /// Incompressible.
     Noise,

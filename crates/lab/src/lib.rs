@@ -10,5 +10,6 @@ pub mod model;
 pub mod ops;
 mod parallel;
 pub mod play;
+pub mod record;
 pub mod report;
 pub mod torture;

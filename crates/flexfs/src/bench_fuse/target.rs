@@ -42,7 +42,7 @@ impl Target {
         let manner = Manner::default();
         let options = MountOptions { policy, times: manner.times(), now_ns: now_ns(), ..MountOptions::default() };
         let fs = Fs::mount(chip, options).map_err(|(_, error)| refused(error))?;
-        let to = Attach { name: Path::new("chip-in-memory"), image: None, mountpoint: root, manner };
+        let to = Attach { name: Path::new("chip-in-memory"), image: None, mountpoint: root, recorder: None, manner };
         let serving = Serving::start(fs, to)?;
         let page_bytes = u64::from(profile.geometry.page_bytes);
         let (mounted, notifier, volume) = (serving.mounted(), serving.notifier(), serving.volume());

@@ -7,6 +7,7 @@ mod files;
 mod mount;
 mod overview;
 mod program;
+mod replay;
 mod repro;
 mod settings;
 mod torture;
@@ -23,6 +24,7 @@ pub use files::{Get, Ls, Mkdir, Put, Rm};
 pub use mount::{Helper, Mount};
 pub use overview::command;
 pub use program::{Completions, Man};
+pub use replay::Replay;
 pub use repro::{Asked, Repro};
 pub use settings::Settings;
 pub use torture::{Formatted, Torture};
@@ -63,6 +65,7 @@ pub enum Command {
     Bench(Bench),
     Torture(Torture),
     Repro(Repro),
+    Replay(Replay),
     Completions(Completions),
     Man(Man),
 }

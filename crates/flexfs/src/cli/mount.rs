@@ -90,6 +90,9 @@ pub struct Mount {
     compress: Compress,
     #[arg(long, value_name = "SIZE", value_parser = cache, help = cache_help())]
     cache: Option<usize>,
+    /// Write down in this file what the volume is asked and what it decides, for flexfs replay
+    #[arg(long, value_name = "FILE")]
+    record_decisions: Option<PathBuf>,
     /// Options as of mount(8), see below
     #[arg(short, value_name = "OPTION,...", value_delimiter = ',', value_parser = option(), hide_possible_values = true)]
     options: Vec<String>,
@@ -108,6 +111,7 @@ impl Mount {
             policy: self.policy,
             compress: self.compress,
             cache_bytes: self.cache.unwrap_or(HOST_CACHE_BYTES),
+            record: self.record_decisions.clone(),
             ..Settings::default()
         };
         settings.manner.flags.set(MountFlags::RDONLY, self.ro);

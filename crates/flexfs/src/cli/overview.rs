@@ -12,7 +12,7 @@ use super::Cli;
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Volumes", &["mkfs", "mount", "info", "fsck", "dump"]),
     ("Files, without mounting", &["ls", "get", "put", "mkdir", "rm"]),
-    ("Measuring", &["bench", "torture", "repro"]),
+    ("Measuring", &["bench", "torture", "repro", "replay"]),
     ("This program", &["completions", "man"]),
 ];
 

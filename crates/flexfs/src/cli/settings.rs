@@ -3,6 +3,7 @@
 //! Invariants: a word means the same whoever passes it; those that mount(8) and fstab(5) use among themselves are taken
 //! and mean nothing; any other is an error that names it and those there are.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::TypedValueParser;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub commit: Option<Duration>,
     /// Whether a sync of the file system waits for the disk under the image.
     pub sync_image: bool,
+    /// The file that decisions are recorded in.
+    pub record: Option<PathBuf>,
     /// Whether only the flags of a mount that is there are to be changed.
     pub remount: bool,
     pub manner: Manner,
@@ -46,6 +49,7 @@ impl Default for Settings {
             atime: Atime::None,
             commit: None,
             sync_image: true,
+            record: None,
             remount: false,
             manner: Manner::default(),
         }

@@ -14,6 +14,7 @@ pub mod mount;
 pub mod put;
 mod remount;
 mod repair;
+pub mod replay;
 pub mod repro;
 pub mod rm;
 pub mod torture;

@@ -7,7 +7,7 @@
 //! refused is refused before anything is made, and the foreground's exit status tells whether the mount works.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,9 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use flexfs_core::MountOptions;
+use emulator::Chip;
+use flexfs_core::{Fs, MountOptions};
+use lab::record::{Header, Recorder};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
@@ -121,6 +123,7 @@ fn serve(order: &Order) -> Result<ExitCode> {
         commit_ns: i64::try_from(commit.unwrap_or(COMMIT).as_nanos()).unwrap_or(i64::MAX),
         now_ns: now_ns(),
     };
+    let header = Header::of(&options);
     let mut fs = image::open(order.image, options)?;
     if let Some(damage) = damage::root(&mut fs) {
         let (image, how) = (order.image.display(), if damage.read_only { ", mounted read-only" } else { "" });
@@ -133,9 +136,11 @@ fn serve(order: &Order) -> Result<ExitCode> {
     if fs.info().is_ok_and(|info| info.ended.is_some()) {
         manner.flags.set(MountFlags::RDONLY, true);
     }
+    let recorder = order.settings.record.as_deref().map(|path| record(path, header.as_ref(), &mut fs)).transpose()?;
     let (name, mountpoint) = (absolute(order.image)?, absolute(order.mountpoint)?);
     let to_sync = if read_only || !sync_image { None } else { Some(File::open(&name)?) };
-    let serving = Serving::start(fs, Attach { name: &name, image: to_sync, mountpoint: &mountpoint, manner })?;
+    let serving =
+        Serving::start(fs, Attach { name: &name, image: to_sync, mountpoint: &mountpoint, recorder, manner })?;
     made.keep();
     let told = if is_detached() { detach() } else { announce(order) };
     if let Err(error) = told {
@@ -144,6 +149,16 @@ fn serve(order: &Order) -> Result<ExitCode> {
     }
     serving.run(signals)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Begins to record the decisions of a volume just mounted.
+fn record(path: &Path, header: Option<&Header>, fs: &mut Fs<Chip>) -> Result<Recorder> {
+    let shown = path.display();
+    let header = header.ok_or_else(|| {
+        anyhow!("{shown}: decisions are recorded of mounts that write, and not of compression, which follows contents")
+    })?;
+    let file = File::create(path).map_err(|error| anyhow!("{shown}: {error}"))?;
+    Recorder::begin(Box::new(BufWriter::new(file)), header, fs).map_err(|error| anyhow!("{shown}: {error}"))
 }
 
 fn announce(order: &Order) -> Result<()> {

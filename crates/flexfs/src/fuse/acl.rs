@@ -4,8 +4,9 @@
 //! follows the list that is set, the list follows `chmod`, and what is made in a directory with a default list inherits
 //! it. Invariant: a list that says no more than the mode is not stored.
 
-use flexfs_core::{Error, Fs, Ino, SetAttr};
-use nand::Nand;
+use flexfs_core::{Error, Ino, SetAttr};
+
+use super::recorded::Recorded;
 
 use super::attr::SET_GID;
 
@@ -110,7 +111,7 @@ impl Acl {
     }
 }
 
-fn read<N: Nand>(fs: &mut Fs<N>, ino: Ino, name: &[u8]) -> Result<Option<Acl>, Error> {
+fn read(fs: &mut Recorded, ino: Ino, name: &[u8]) -> Result<Option<Acl>, Error> {
     match fs.getxattr(ino, name) {
         Ok(value) => Ok(Acl::decode(&value)),
         Err(Error::NoAttribute) => Ok(None),
@@ -119,19 +120,19 @@ fn read<N: Nand>(fs: &mut Fs<N>, ino: Ino, name: &[u8]) -> Result<Option<Acl>, E
 }
 
 /// What something made in `parent` inherits.
-pub fn default_of<N: Nand>(fs: &mut Fs<N>, parent: Ino) -> Result<Option<Acl>, Error> {
+pub fn default_of(fs: &mut Recorded, parent: Ino) -> Result<Option<Acl>, Error> {
     read(fs, parent, DEFAULT)
 }
 
 /// Lets an inode's list follow a change of its mode.
-pub fn follow_mode<N: Nand>(fs: &mut Fs<N>, ino: Ino, mode: u32, now_ns: i64) -> Result<(), Error> {
+pub fn follow_mode(fs: &mut Recorded, ino: Ino, mode: u32, now_ns: i64) -> Result<(), Error> {
     let Some(mut acl) = read(fs, ino, ACCESS)? else { return Ok(()) };
     acl.set_permissions(mode);
     fs.setxattr(ino, ACCESS, &acl.encode(), false, true, now_ns)
 }
 
 /// Sets the list that an inode is accessed by, and its mode accordingly; `in_group`: who sets it keeps set-group-id.
-pub fn set_access<N: Nand>(fs: &mut Fs<N>, ino: Ino, value: &[u8], in_group: bool, now_ns: i64) -> Result<(), Error> {
+pub fn set_access(fs: &mut Recorded, ino: Ino, value: &[u8], in_group: bool, now_ns: i64) -> Result<(), Error> {
     let acl = Acl::decode(value).ok_or(Error::Invalid("this is no access control list"))?;
     let kept = fs.getattr(ino)?.mode & if in_group { 0o7000 } else { 0o7000 & !SET_GID };
     let changes = SetAttr { mode: Some(kept | acl.permissions()), ..SetAttr::default() };

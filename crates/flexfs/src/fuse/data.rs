@@ -7,14 +7,14 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use emulator::Chip;
-use flexfs_core::{Error, Fs, Ino};
+use flexfs_core::{Error, Ino};
 use fuser::{Errno, FileHandle, INodeNo, Notifier, OpenAccMode, OpenFlags, ReplyData, ReplyLseek, Request, WriteFlags};
 
 use super::Manner;
 use super::caller::is_root;
 use super::connection::{NO_HANDLE, WRITER};
 use super::make::drop_privileges;
+use super::recorded::Recorded;
 use super::volume::Volume;
 use crate::clock::stamp_ns;
 
@@ -174,7 +174,7 @@ pub fn write(
 }
 
 /// `fallocate(2)`: reserves space, makes holes or zeros.
-pub fn allocate(fs: &mut Fs<Chip>, req: &Request, ino: Ino, (offset, len): (u64, u64), mode: i32) -> Result<(), Error> {
+pub fn allocate(fs: &mut Recorded, req: &Request, ino: Ino, (offset, len): (u64, u64), mode: i32) -> Result<(), Error> {
     if !is_root(req) {
         drop_privileges(fs, ino)?;
     }
@@ -222,7 +222,7 @@ pub fn seek(volume: &Arc<Volume>, writers: &Arc<Writers>, ino: Ino, at: (i64, i3
 }
 
 /// Copies within the volume; how many bytes, perhaps fewer than asked for.
-pub fn copy(fs: &mut Fs<Chip>, req: &Request, from: (Ino, u64), to: (Ino, u64), len: u64) -> Result<u32, Error> {
+pub fn copy(fs: &mut Recorded, req: &Request, from: (Ino, u64), to: (Ino, u64), len: u64) -> Result<u32, Error> {
     if !is_root(req) {
         drop_privileges(fs, to.0)?;
     }

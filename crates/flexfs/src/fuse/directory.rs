@@ -6,8 +6,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use emulator::Chip;
-use flexfs_core::{Attr, DirEntry, Error, Fs, Ino, kind};
+use flexfs_core::{Attr, DirEntry, Error, Ino, kind};
+
+use super::recorded::Recorded;
 
 /// Offsets taken by `.` and `..`.
 const DOTS: u64 = 2;
@@ -32,7 +33,7 @@ impl Listed {
 
 /// The attributes of the entry `name` of a directory. By a file handle the kernel asks for `.` of any inode, and for `..` of
 /// a directory.
-pub fn look_up(fs: &mut Fs<Chip>, ino: Ino, name: &[u8]) -> Result<Attr, Error> {
+pub fn look_up(fs: &mut Recorded, ino: Ino, name: &[u8]) -> Result<Attr, Error> {
     match name {
         b"." => fs.getattr(ino),
         b".." => {
@@ -45,10 +46,10 @@ pub fn look_up(fs: &mut Fs<Chip>, ino: Ino, name: &[u8]) -> Result<Attr, Error> 
 
 /// Lists `dir` from `offset` on, until `each` says that it has no more room.
 pub fn list(
-    fs: &mut Fs<Chip>,
+    fs: &mut Recorded,
     dir: Ino,
     offset: u64,
-    mut each: impl FnMut(&mut Fs<Chip>, &Listed) -> bool,
+    mut each: impl FnMut(&mut Recorded, &Listed) -> bool,
 ) -> Result<(), Error> {
     let mut offset = offset;
     loop {
@@ -63,7 +64,7 @@ pub fn list(
     }
 }
 
-fn fetch(fs: &mut Fs<Chip>, dir: Ino, offset: u64) -> Result<Vec<Listed>, Error> {
+fn fetch(fs: &mut Recorded, dir: Ino, offset: u64) -> Result<Vec<Listed>, Error> {
     if offset < DOTS {
         // A directory that is open but removed has no parent any more; its ".." is then itself.
         let parent = fs.parent_of(dir).unwrap_or(dir);
@@ -73,10 +74,7 @@ fn fetch(fs: &mut Fs<Chip>, dir: Ino, offset: u64) -> Result<Vec<Listed>, Error>
             .map(|(at, (ino, name))| Listed { ino, kind: kind::DIR, name: name.to_vec(), next: at + 1 })
             .collect());
     }
-    let mut batch = Vec::with_capacity(BATCH);
-    fs.readdir(dir, offset - DOTS, &mut |entry: DirEntry| {
-        batch.push(Listed { ino: entry.ino, kind: entry.kind, name: entry.name, next: entry.cookie + DOTS });
-        batch.len() < BATCH
-    })?;
-    Ok(batch)
+    let listed =
+        |entry: DirEntry| Listed { ino: entry.ino, kind: entry.kind, name: entry.name, next: entry.cookie + DOTS };
+    Ok(fs.entries(dir, offset - DOTS, BATCH)?.into_iter().map(listed).collect())
 }

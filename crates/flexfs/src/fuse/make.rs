@@ -2,17 +2,17 @@
 //!
 //! Invariant: what is made in a directory with a default list gets it whatever the umask; otherwise the umask counts.
 
-use emulator::Chip;
-use flexfs_core::{Attr, Attribute, Error, Fs, Ino, NewNode, SetAttr, kind};
+use flexfs_core::{Attr, Attribute, Error, Ino, NewNode, SetAttr, kind};
 use fuser::Request;
 
 use super::acl::{self, Acl};
 use super::attr::{PERMISSIONS, SET_GID, without_privileges};
 use super::caller::{is_in_group, is_root};
+use super::recorded::Recorded;
 use crate::clock::stamp_ns;
 
 /// Takes the privileges from a file whose contents or owner somebody unprivileged changes.
-pub fn drop_privileges(fs: &mut Fs<Chip>, ino: Ino) -> Result<(), Error> {
+pub fn drop_privileges(fs: &mut Recorded, ino: Ino) -> Result<(), Error> {
     if let Some(mode) = without_privileges(fs.getattr(ino)?.mode) {
         fs.setattr(ino, SetAttr { mode: Some(mode), ..SetAttr::default() }, stamp_ns())?;
     }
@@ -28,7 +28,7 @@ pub struct Making {
 impl Making {
     /// Something with `mode` (type bits included) in `parent`: made by the caller, of the group of a set-group-id
     /// directory.
-    pub fn new(fs: &mut Fs<Chip>, req: &Request, parent: Ino, mode: u32, umask: u32, rdev: u32) -> Result<Self, Error> {
+    pub fn new(fs: &mut Recorded, req: &Request, parent: Ino, mode: u32, umask: u32, rdev: u32) -> Result<Self, Error> {
         let dir = fs.getattr(parent)?;
         let mut node = NewNode { mode, uid: req.uid(), gid: req.gid(), rdev };
         let is_dir = mode & kind::MASK == kind::DIR;
@@ -56,7 +56,7 @@ impl Making {
 
 /// Makes a file, directory or special file.
 pub fn create(
-    fs: &mut Fs<Chip>,
+    fs: &mut Recorded,
     req: &Request,
     (parent, name): (Ino, &[u8]),
     (mode, umask): (u32, u32),
@@ -68,7 +68,7 @@ pub fn create(
 }
 
 /// Changes attributes, and with them what the kernel leaves to a file system.
-pub fn change(fs: &mut Fs<Chip>, req: &Request, ino: Ino, mut changes: SetAttr, now_ns: i64) -> Result<Attr, Error> {
+pub fn change(fs: &mut Recorded, req: &Request, ino: Ino, mut changes: SetAttr, now_ns: i64) -> Result<Attr, Error> {
     let owner_changes = changes.uid.is_some() || changes.gid.is_some();
     if changes.mode.is_none() && (owner_changes || changes.size.is_some() && !is_root(req)) {
         changes.mode = without_privileges(fs.getattr(ino)?.mode);
@@ -80,7 +80,7 @@ pub fn change(fs: &mut Fs<Chip>, req: &Request, ino: Ino, mut changes: SetAttr, 
 
 /// Sets an attribute; one that is an access control list has its effect on the mode.
 pub fn set_attribute(
-    fs: &mut Fs<Chip>,
+    fs: &mut Recorded,
     req: &Request,
     ino: Ino,
     (name, value): (&[u8], &[u8]),

@@ -15,6 +15,7 @@ pub mod handover;
 mod make;
 pub mod mountpoint;
 pub mod pacing;
+mod recorded;
 mod server;
 pub mod volume;
 
@@ -29,6 +30,7 @@ use anyhow::{Context, Result, anyhow};
 use emulator::Chip;
 use flexfs_core::{Error, Fs, Ino, Times};
 use fuser::{Notifier, Session};
+use lab::record::Recorder;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -40,6 +42,7 @@ use crate::{image, output};
 use connection::connect;
 use mountpoint::Mounted;
 use pacing::Timing;
+use recorded::Recorded;
 use server::Server;
 use volume::Volume;
 
@@ -67,6 +70,8 @@ pub struct Attach<'a> {
     pub image: Option<File>,
     /// The directory to attach it to, an absolute path.
     pub mountpoint: &'a Path,
+    /// Writes down what the volume is asked and what it decides.
+    pub recorder: Option<Recorder>,
     pub manner: Manner,
 }
 
@@ -100,7 +105,7 @@ impl Manner {
     }
 
     /// Notes that an inode was read, where times of that are kept.
-    fn accessed(&self, fs: &mut Fs<Chip>, ino: Ino) -> Result<(), Error> {
+    fn accessed(&self, fs: &mut Recorded, ino: Ino) -> Result<(), Error> {
         if self.flags.contains(MountFlags::NOATIME) { Ok(()) } else { fs.accessed(ino, stamp_ns()) }
     }
 
@@ -137,7 +142,7 @@ impl Serving {
                 return Err(error.context(to.mountpoint.display().to_string()));
             }
         };
-        let volume = Arc::new(Volume::new(fs, name, to.image, &to.manner));
+        let volume = Arc::new(Volume::new(Recorded::new(fs, to.recorder), name, to.image, &to.manner));
         let server = Server::new(Arc::clone(&volume), stat.chunk_bytes, to.manner);
         let writers = server.writers();
         let keeper = Keeper { name: name.to_path_buf(), volume, mounted: Arc::new(mounted) };

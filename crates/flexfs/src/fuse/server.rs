@@ -13,8 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use emulator::Chip;
-use flexfs_core::{Attr, Error, Fs, Ino, NAME_MAX_BYTES, RenameMode, SetAttr, kind};
+use flexfs_core::{Attr, Error, Ino, NAME_MAX_BYTES, RenameMode, SetAttr, kind};
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, KernelConfig,
     LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
@@ -28,6 +27,7 @@ use super::connection::{LONG, NO_HANDLE, ONLY, negotiate};
 use super::data::{self, Writers};
 use super::directory::{list, look_up};
 use super::make::{self, Making};
+use super::recorded::Recorded;
 use super::volume::Volume;
 use crate::clock::{now_ns, stamp_ns};
 
@@ -83,7 +83,7 @@ impl Server {
     }
 
     /// A directory is being read.
-    fn listed(&self, fs: &mut Fs<Chip>, dir: Ino) -> Result<(), Error> {
+    fn listed(&self, fs: &mut Recorded, dir: Ino) -> Result<(), Error> {
         if self.manner.flags.contains(MountFlags::NODIRATIME) { Ok(()) } else { self.manner.accessed(fs, dir) }
     }
 
@@ -397,7 +397,7 @@ impl Filesystem for Server {
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        match self.volume.read(Fs::statfs) {
+        match self.volume.read(|fs| fs.unrecorded().statfs()) {
             Ok(stat) => {
                 let chunk = u64::from(stat.chunk_bytes.max(1));
                 // Who asks what is available may go on to reserve it.

@@ -5,6 +5,7 @@
 //! [`Volume::close`], or after a panic under the lock, every request gets `EIO` and nothing more reaches the chip.
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,12 +18,13 @@ use fuser::Errno;
 use super::Manner;
 use super::complaints::Complaints;
 use super::pacing::{Pacing, Timing};
+use super::recorded::Recorded;
 use crate::clock::{now_ns, stamp_ns};
 use crate::figures::{Figures, Live};
 use crate::health::Health;
 
 struct Open {
-    fs: Fs<Chip>,
+    fs: Recorded,
     /// When the chip's health was looked at last.
     health_seen: Option<Instant>,
     /// How operations take the chip's time, where they do.
@@ -46,7 +48,7 @@ pub struct Volume {
 
 impl Volume {
     /// A volume, by the name under which one complains of it, whose syncs reach as far as `image`, if there is one.
-    pub fn new(fs: Fs<Chip>, name: &Path, image: Option<File>, manner: &Manner) -> Self {
+    pub fn new(fs: Recorded, name: &Path, image: Option<File>, manner: &Manner) -> Self {
         let pacing = (manner.timing == Timing::Chip).then(|| Pacing::begin(fs.chip()));
         let open = Mutex::new(Some(Open { fs, health_seen: None, pacing }));
         let complaints = Complaints::about(name);
@@ -62,12 +64,12 @@ impl Volume {
     }
 
     /// Runs an operation that changes nothing a sync would have to cover.
-    pub fn read<T>(&self, op: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>) -> Result<T, Errno> {
+    pub fn read<T>(&self, op: impl FnOnce(&mut Recorded) -> Result<T, Error>) -> Result<T, Errno> {
         self.request(op)
     }
 
     /// Runs an operation whose effect a later sync must cover, or one at once where the mount is synchronous.
-    pub fn change<T>(&self, op: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>) -> Result<T, Errno> {
+    pub fn change<T>(&self, op: impl FnOnce(&mut Recorded) -> Result<T, Error>) -> Result<T, Errno> {
         let result = self.request(op)?;
         if self.manner.eager() {
             self.sync()?;
@@ -77,12 +79,12 @@ impl Volume {
 
     /// Makes everything done so far durable: on the chip, and the chip on the disk under its image.
     pub fn sync(&self) -> Result<(), Errno> {
-        self.request(Fs::sync)?;
+        self.request(Recorded::sync)?;
         self.sync_image()
     }
 
     /// Runs an operation for a request of the kernel.
-    fn request<T>(&self, op: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>) -> Result<T, Errno> {
+    fn request<T>(&self, op: impl FnOnce(&mut Recorded) -> Result<T, Error>) -> Result<T, Errno> {
         self.locked(|open| {
             open.fs.request(self.mono_ns());
             op(&mut open.fs)
@@ -139,7 +141,7 @@ impl Volume {
         };
         let looked = self.locked(|open| {
             let counters = *open.fs.chip().counters();
-            Ok(Figures::of(&mut open.fs, image)?.with_live(live(counters)))
+            Ok(Figures::of(open.fs.unrecorded(), image)?.with_live(live(counters)))
         });
         looked.ok()
     }
@@ -151,7 +153,7 @@ impl Volume {
                 return Ok(None);
             }
             open.health_seen = Some(Instant::now());
-            Ok(Health::of_volume(&mut open.fs))
+            Ok(Health::of_volume(open.fs.unrecorded()))
         });
         if let Ok(Some(Health { warning: Some(warning), .. })) = looked {
             self.complaints.tell(warning);
@@ -160,7 +162,11 @@ impl Volume {
 
     /// Takes the file system out for its unmount; `None` when it is gone already or was left broken by a panic.
     pub fn close(&self) -> Option<Fs<Chip>> {
-        self.open.lock().ok()?.take().map(|open| open.fs)
+        let (fs, recorded) = self.open.lock().ok()?.take()?.fs.into_fs();
+        if let Err(error) = recorded {
+            self.complaints.tell(&unrecorded(&error));
+        }
+        Some(fs)
     }
 
     fn locked<T>(&self, op: impl FnOnce(&mut Open) -> Result<T, Error>) -> Result<T, Errno> {
@@ -170,14 +176,23 @@ impl Volume {
         let mut guard = guard.map_err(|_| Errno::EIO)?;
         let open = guard.as_mut().ok_or(Errno::EIO)?;
         if let Some(pacing) = &open.pacing {
-            pacing.catch_up(open.fs.chip_mut());
+            pacing.catch_up(open.fs.unrecorded().chip_mut());
         }
         let result = op(open);
         if let Some(pacing) = &open.pacing {
             pacing.wait_for(open.fs.chip());
         }
+        let failure = open.fs.take_failure();
         // Whoever reads complaints may wait for this volume.
         drop(guard);
+        if let Some(failure) = failure {
+            self.complaints.tell(&unrecorded(&failure));
+        }
         result.map_err(|error| self.complaints.answer(&error))
     }
+}
+
+/// What is said where the recording ended early.
+fn unrecorded(error: &io::Error) -> String {
+    format!("its decisions are not recorded any more: {error}")
 }

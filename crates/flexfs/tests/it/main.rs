@@ -19,6 +19,7 @@ mod mounted;
 mod posix;
 mod program;
 mod real_input;
+mod record;
 mod repair;
 mod repro;
 mod times;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::common::{self, flexfs, run};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "mkfs",
     "mount",
     "info",
@@ -20,6 +20,7 @@ const COMMANDS: [&str; 15] = [
     "bench",
     "torture",
     "repro",
+    "replay",
     "completions",
     "man",
 ];

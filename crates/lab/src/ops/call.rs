@@ -5,11 +5,13 @@ use std::fmt;
 use std::ops::Deref;
 
 use flexfs_core::{Attr, Ino, NewNode, RenameMode, SetAttr, kind};
+use serde::{Deserialize, Serialize};
 
+use super::serial;
 use crate::content::Fill;
 
 /// A name or a link's target, printed short.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name(pub Vec<u8>);
 
 impl Deref for Name {
@@ -34,7 +36,7 @@ impl fmt::Debug for Name {
 }
 
 /// A call with its arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
     Lookup {
         parent: Ino,
@@ -45,11 +47,13 @@ pub enum Call {
     },
     Setattr {
         ino: Ino,
+        #[serde(with = "serial::SetAttrFields")]
         changes: SetAttr,
     },
     Create {
         parent: Ino,
         name: Name,
+        #[serde(with = "serial::NewNodeFields")]
         node: NewNode,
         /// Extended attributes it has from the first on: names and values.
         attributes: Vec<(Name, Name)>,
@@ -82,6 +86,7 @@ pub enum Call {
         name: Name,
         new_parent: Ino,
         new_name: Name,
+        #[serde(with = "serial::RenameModes")]
         mode: RenameMode,
     },
     Open {

@@ -4,6 +4,7 @@ mod call;
 mod dice;
 mod generate;
 mod script;
+mod serial;
 mod volume;
 
 pub use call::{Call, Name, Reply, Seen};

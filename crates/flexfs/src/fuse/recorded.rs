@@ -1,0 +1,248 @@
+//! The volume as the server calls it: as the core's, and recorded where that was asked for.
+//!
+//! Invariant: whatever may lead to a decision goes through a method that records it.
+
+use std::io;
+use std::ops::Deref;
+
+use emulator::Chip;
+use flexfs_core::{Attr, Attribute, DirEntry, Error, Fs, Ino, NewNode, RenameMode, SetAttr, Unchecked};
+use lab::content::{Fill, Texture};
+use lab::ops::{Call, Name};
+use lab::record::{Event, Recorder};
+
+/// What stands for what was written.
+const UNKNOWN: Fill = Fill { seed: 0, start: 0, texture: Texture::Noise };
+
+/// A volume, and its recording.
+pub struct Recorded {
+    fs: Fs<Chip>,
+    recorder: Option<Recorder>,
+    /// Why the recording ended, until that was told.
+    failure: Option<io::Error>,
+}
+
+impl Deref for Recorded {
+    type Target = Fs<Chip>;
+
+    fn deref(&self) -> &Fs<Chip> {
+        &self.fs
+    }
+}
+
+fn name(bytes: &[u8]) -> Name {
+    Name(bytes.to_vec())
+}
+
+impl Recorded {
+    pub fn new(fs: Fs<Chip>, recorder: Option<Recorder>) -> Self {
+        Self { fs, recorder, failure: None }
+    }
+
+    /// The volume, for what decides nothing: to look at it, and to let the chip's time pass.
+    pub fn unrecorded(&mut self) -> &mut Fs<Chip> {
+        &mut self.fs
+    }
+
+    /// Ends the recording.
+    pub fn into_fs(mut self) -> (Fs<Chip>, io::Result<()>) {
+        let ended = self.recorder.take().map_or(Ok(()), |recorder| recorder.end(&mut self.fs));
+        (self.fs, ended)
+    }
+
+    /// Why the recording ended early, once.
+    pub fn take_failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
+    }
+
+    fn event<T>(&mut self, event: impl FnOnce() -> Event, come: impl FnOnce(&mut Fs<Chip>) -> T) -> T {
+        let Some(recorder) = &mut self.recorder else { return come(&mut self.fs) };
+        let (answer, written) = recorder.around(&mut self.fs, event(), come);
+        if let Err(error) = written {
+            self.recorder = None;
+            self.failure = Some(error);
+        }
+        answer
+    }
+
+    /// A call that leaves no time.
+    fn look<T>(&mut self, call: impl FnOnce() -> Call, come: impl FnOnce(&mut Fs<Chip>) -> T) -> T {
+        self.change(0, call, come)
+    }
+
+    fn change<T>(&mut self, now_ns: i64, call: impl FnOnce() -> Call, come: impl FnOnce(&mut Fs<Chip>) -> T) -> T {
+        self.event(|| Event::Call { call: call(), now_ns }, come)
+    }
+
+    pub fn request(&mut self, mono_ns: i64) {
+        self.event(|| Event::Request { mono_ns }, |fs| fs.request(mono_ns));
+    }
+
+    pub fn background(&mut self, mono_ns: i64, now_ns: i64) -> Result<Option<i64>, Error> {
+        self.event(|| Event::Background { mono_ns, now_ns }, |fs| fs.background(mono_ns, now_ns))
+    }
+
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.look(|| Call::Sync, Fs::sync)
+    }
+
+    pub fn accessed(&mut self, ino: Ino, now_ns: i64) -> Result<(), Error> {
+        self.event(|| Event::Accessed { ino, now_ns }, |fs| fs.accessed(ino, now_ns))
+    }
+
+    pub fn lookup(&mut self, parent: Ino, child: &[u8]) -> Result<Attr, Error> {
+        self.look(|| Call::Lookup { parent, name: name(child) }, |fs| fs.lookup(parent, child))
+    }
+
+    pub fn getattr(&mut self, ino: Ino) -> Result<Attr, Error> {
+        self.look(|| Call::Getattr { ino }, |fs| fs.getattr(ino))
+    }
+
+    pub fn setattr(&mut self, ino: Ino, changes: SetAttr, now_ns: i64) -> Result<Attr, Error> {
+        self.change(now_ns, || Call::Setattr { ino, changes }, |fs| fs.setattr(ino, changes, now_ns))
+    }
+
+    pub fn create_with(
+        &mut self,
+        parent: Ino,
+        child: &[u8],
+        node: NewNode,
+        attributes: &[Attribute<'_>],
+        now_ns: i64,
+    ) -> Result<Attr, Error> {
+        let call = || {
+            let attributes = attributes.iter().map(|(key, value)| (name(key), name(value))).collect();
+            Call::Create { parent, name: name(child), node, attributes }
+        };
+        self.change(now_ns, call, |fs| fs.create_with(parent, child, node, attributes, now_ns))
+    }
+
+    pub fn symlink(
+        &mut self,
+        parent: Ino,
+        child: &[u8],
+        target: &[u8],
+        uid: u32,
+        gid: u32,
+        now_ns: i64,
+    ) -> Result<Attr, Error> {
+        let call = || Call::Symlink { parent, name: name(child), target: name(target), uid, gid };
+        self.change(now_ns, call, |fs| fs.symlink(parent, child, target, uid, gid, now_ns))
+    }
+
+    pub fn readlink(&mut self, ino: Ino) -> Result<Vec<u8>, Error> {
+        self.look(|| Call::Readlink { ino }, |fs| fs.readlink(ino))
+    }
+
+    pub fn link(&mut self, ino: Ino, parent: Ino, child: &[u8], now_ns: i64) -> Result<Attr, Error> {
+        self.change(now_ns, || Call::Link { ino, parent, name: name(child) }, |fs| fs.link(ino, parent, child, now_ns))
+    }
+
+    pub fn unlink(&mut self, parent: Ino, child: &[u8], now_ns: i64) -> Result<(), Error> {
+        self.change(now_ns, || Call::Unlink { parent, name: name(child) }, |fs| fs.unlink(parent, child, now_ns))
+    }
+
+    pub fn rmdir(&mut self, parent: Ino, child: &[u8], now_ns: i64) -> Result<(), Error> {
+        self.change(now_ns, || Call::Rmdir { parent, name: name(child) }, |fs| fs.rmdir(parent, child, now_ns))
+    }
+
+    pub fn rename(
+        &mut self,
+        parent: Ino,
+        child: &[u8],
+        new_parent: Ino,
+        new_child: &[u8],
+        mode: RenameMode,
+        now_ns: i64,
+    ) -> Result<(), Error> {
+        let call = || Call::Rename { parent, name: name(child), new_parent, new_name: name(new_child), mode };
+        self.change(now_ns, call, |fs| fs.rename(parent, child, new_parent, new_child, mode, now_ns))
+    }
+
+    pub fn open(&mut self, ino: Ino) -> Result<(), Error> {
+        self.look(|| Call::Open { ino }, |fs| fs.open(ino))
+    }
+
+    pub fn release(&mut self, ino: Ino) -> Result<(), Error> {
+        self.look(|| Call::Release { ino }, |fs| fs.release(ino))
+    }
+
+    pub fn read(&mut self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<usize, Error> {
+        let len = buf.len();
+        self.look(|| Call::Read { ino, offset, len }, |fs| fs.read(ino, offset, buf))
+    }
+
+    pub fn read_unchecked(&mut self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<(usize, Unchecked), Error> {
+        let len = buf.len();
+        self.look(|| Call::Read { ino, offset, len }, |fs| fs.read_unchecked(ino, offset, buf))
+    }
+
+    pub fn write(&mut self, ino: Ino, offset: u64, data: &[u8], now_ns: i64) -> Result<usize, Error> {
+        let call = || Call::Write { ino, offset, len: data.len(), fill: UNKNOWN };
+        self.change(now_ns, call, |fs| fs.write(ino, offset, data, now_ns))
+    }
+
+    pub fn punch(&mut self, ino: Ino, offset: u64, len: u64, now_ns: i64) -> Result<(), Error> {
+        self.change(now_ns, || Call::Punch { ino, offset, len }, |fs| fs.punch(ino, offset, len, now_ns))
+    }
+
+    pub fn allocate(&mut self, ino: Ino, offset: u64, len: u64, keep_size: bool, now_ns: i64) -> Result<(), Error> {
+        let call = || Call::Allocate { ino, offset, len, keep_size, zero: false };
+        self.change(now_ns, call, |fs| fs.allocate(ino, offset, len, keep_size, now_ns))
+    }
+
+    pub fn zero_range(&mut self, ino: Ino, offset: u64, len: u64, keep_size: bool, now_ns: i64) -> Result<(), Error> {
+        let call = || Call::Allocate { ino, offset, len, keep_size, zero: true };
+        self.change(now_ns, call, |fs| fs.zero_range(ino, offset, len, keep_size, now_ns))
+    }
+
+    pub fn copy_range(&mut self, from: (Ino, u64), to: (Ino, u64), len: u64, now_ns: i64) -> Result<u64, Error> {
+        self.change(now_ns, || Call::Copy { from, to, len }, |fs| fs.copy_range(from, to, len, now_ns))
+    }
+
+    pub fn seek(&mut self, ino: Ino, offset: u64, hole: bool) -> Result<u64, Error> {
+        self.event(|| Event::Seek { ino, offset, hole }, |fs| fs.seek(ino, offset, hole))
+    }
+
+    pub fn parent_of(&mut self, dir: Ino) -> Result<Ino, Error> {
+        self.look(|| Call::ParentOf { dir }, |fs| fs.parent_of(dir))
+    }
+
+    /// Entries of a directory after that cookie, at most so many.
+    pub fn entries(&mut self, dir: Ino, cookie: u64, entries: usize) -> Result<Vec<DirEntry>, Error> {
+        let come = |fs: &mut Fs<Chip>| {
+            let mut found = Vec::new();
+            fs.readdir(dir, cookie, &mut |entry| {
+                found.push(entry);
+                found.len() < entries
+            })?;
+            Ok(found)
+        };
+        self.event(|| Event::List { dir, cookie, entries }, come)
+    }
+
+    pub fn getxattr(&mut self, ino: Ino, key: &[u8]) -> Result<Vec<u8>, Error> {
+        self.look(|| Call::Getxattr { ino, name: name(key) }, |fs| fs.getxattr(ino, key))
+    }
+
+    pub fn setxattr(
+        &mut self,
+        ino: Ino,
+        key: &[u8],
+        value: &[u8],
+        create: bool,
+        replace: bool,
+        now_ns: i64,
+    ) -> Result<(), Error> {
+        let call = || Call::Setxattr { ino, name: name(key), value: name(value), create, replace };
+        self.change(now_ns, call, |fs| fs.setxattr(ino, key, value, create, replace, now_ns))
+    }
+
+    pub fn listxattr(&mut self, ino: Ino) -> Result<Vec<Vec<u8>>, Error> {
+        self.look(|| Call::Listxattr { ino }, |fs| fs.listxattr(ino))
+    }
+
+    pub fn removexattr(&mut self, ino: Ino, key: &[u8], now_ns: i64) -> Result<(), Error> {
+        self.change(now_ns, || Call::Removexattr { ino, name: name(key) }, |fs| fs.removexattr(ino, key, now_ns))
+    }
+}
