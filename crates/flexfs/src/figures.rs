@@ -188,6 +188,7 @@ impl Figures {
             "blocks": {
                 "free": info.blocks.free,
                 "slc": info.blocks.slc,
+                "slc_hot": info.blocks.hot,
                 "native": info.blocks.native,
                 "metadata": info.blocks.metadata,
                 "bad": info.blocks.bad,
@@ -315,9 +316,10 @@ impl Figures {
             (
                 "blocks",
                 format!(
-                    "{} free, {} SLC, {} native, {} metadata, {} bad",
+                    "{} free, {} SLC ({} hot), {} native, {} metadata, {} bad",
                     grouped(blocks.free.into()),
                     grouped(blocks.slc.into()),
+                    grouped(blocks.hot.into()),
                     grouped(blocks.native.into()),
                     grouped(blocks.metadata.into()),
                     grouped(blocks.bad.into()),

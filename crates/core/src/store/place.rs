@@ -31,10 +31,11 @@ pub(super) fn head_of_nodes<N: Nand>(records: &Records<N>, write: &Write, ino: O
     head_with_room(records, wanted, write)
 }
 
-/// The log head of hot data: its own, as long as that has room or data is kept apart.
+/// The log head of hot data: its own as long as that has room. It takes another block where data is kept apart, and space
+/// is left for it.
 fn hot_head<N: Nand>(records: &Records<N>) -> HeadId {
-    let own = records.flash.slots().room(HeadId::SlcHot) > 0 || records.manager.keeps_hot_apart();
-    if own { HeadId::SlcHot } else { HeadId::Slc }
+    let takes_block = || records.manager.keeps_hot_apart() && space::has_room_for_head(records);
+    if records.flash.slots().room(HeadId::SlcHot) > 0 || takes_block() { HeadId::SlcHot } else { HeadId::Slc }
 }
 
 /// Whether what is written to a file is hot.

@@ -104,6 +104,8 @@ pub struct BlockCounts {
     pub free: u32,
     /// In the SLC region.
     pub slc: u32,
+    /// Of those in the SLC region, the ones that hot data has to itself.
+    pub hot: u32,
     /// In the native (MLC, TLC, QLC) region.
     pub native: u32,
     /// Index, tables and anchors.
@@ -168,6 +170,7 @@ impl<N: Nand> Store<N> {
                 Use::Log => &mut blocks.slc,
             };
             *count += 1;
+            blocks.hot += u32::from(entry.hot && entry.used_as == Use::Log && !free.holds(number));
             if entry.used_as != Use::Bad {
                 erases_min = erases_min.min(entry.erases);
                 erases_total += u64::from(entry.erases);

@@ -7,7 +7,6 @@ use nand::Nand;
 use super::budget;
 use super::records::Records;
 use crate::error::{Error, Result};
-use crate::flash::head::HeadId;
 use crate::format::inode::Ino;
 use crate::format::key::{KeyKind, key};
 use crate::format::place::Place;
@@ -28,14 +27,7 @@ pub fn capacity_bytes<N: Nand>(records: &Records<N>) -> u64 {
     let shape = records.flash.shape();
     let bad = u64::from(records.flash.blocks().bad());
     let index_blocks = (records.index.tree().pages * 3).div_ceil(u64::from(shape.slc.content_slots())) + 1;
-    let has_hot_head =
-        records.manager.policy().keeps_hot() || records.flash.slots().head(HeadId::SlcHot).block().is_some();
-    let fixed = bad
-        + ANCHORS
-        + index_blocks.max(2)
-        + HEADS
-        + u64::from(has_hot_head)
-        + u64::from(budget::reserve_blocks(records));
+    let fixed = bad + ANCHORS + index_blocks.max(2) + HEADS + u64::from(budget::reserve_blocks(records));
     let blocks = u64::from(records.flash.blocks().len()).saturating_sub(fixed);
     let per_block = match records.manager.policy().relocated() {
         Region::Native => shape.native.content_slots(),
@@ -49,6 +41,13 @@ pub fn capacity_bytes<N: Nand>(records: &Records<N>) -> u64 {
 /// Bytes that are taken, on flash, in the write buffer, and by reservation.
 pub fn used_bytes<N: Nand>(records: &Records<N>) -> u64 {
     records.flash.blocks().live_bytes() + records.buffer.bytes() + reserved_bytes(records)
+}
+
+/// Whether space is left for the block of one more head than the capacity leaves out: where hot data has blocks of its own.
+pub(super) fn has_room_for_head<N: Nand>(records: &Records<N>) -> bool {
+    let shape = records.flash.shape();
+    let block_bytes = u64::from(shape.native.content_slots()) * shape.slot_bytes as u64;
+    used_bytes(records) + block_bytes <= capacity_bytes(records)
 }
 
 /// Whether more is stored than SLC cells have space for, some of it natively: another policy did that.

@@ -53,7 +53,7 @@ fn a_mount_reads_few_pages_whatever_came_before() {
 #[test]
 fn nearly_all_of_a_chip_can_be_written_in_any_mode_that_uses_native_cells() {
     for (bytes, least) in [(512 << 20, 0.96), (64 << 20, 0.90)] {
-        for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
+        for policy in [Policy::BASELINE, Policy::NATIVE_ONLY, Policy::DEFAULT] {
             let report = measure(Workload::Capacity, bytes, policy);
             assert!(report.capacity.unwrap().fraction >= least, "{report:?}");
         }

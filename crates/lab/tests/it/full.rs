@@ -189,6 +189,33 @@ fn a_volume_that_keeps_hot_data_apart_never_wedges_and_holds_as_much_as_ever() {
     never_wedges(Policy::LA, Compression::None, "flexfs-mlc", 16);
 }
 
+/// The capacity left out a block for hot data, whether there was any or not. The head of hot data takes a block now only where
+/// its space is not needed, and what finds no room elsewhere goes to its block.
+#[test]
+fn hot_data_takes_nothing_from_what_can_be_stored() {
+    let stored = |policy: Policy| {
+        let options = MountOptions { policy, cache_bytes: 256 << 10, ..MountOptions::default() };
+        let rig = Rig::small("flexfs-mlc", BLOCKS as u32, 16, options).unwrap();
+        let fs = rig.format(rig.chip(3).unwrap(), 3).unwrap().fs;
+        let mut volume = Volume { fs, files: Default::default(), next: 0, now_ns: 0 };
+        let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
+        let ino = volume.fs.create(ROOT_INO, b"hot", node, 0).unwrap().ino;
+        for version in 0..4 {
+            volume.fs.write(ino, 0, &contents(1, version, PIECE_BYTES), 0).unwrap();
+            volume.fs.sync().unwrap();
+        }
+        let hot_blocks = volume.fs.info().unwrap().blocks.hot;
+        volume.fill();
+        volume.verify();
+        assert_eq!(volume.fs.check().unwrap().findings, Vec::<String>::new());
+        (hot_blocks, volume.files.len())
+    };
+    let ((hot_blocks, files), (none, files_without)) = (stored(Policy::LA), stored(Policy::DA));
+    println!("{files} files, {files_without} where hot data is not told");
+    assert_eq!((hot_blocks, none), (1, 0));
+    assert_eq!(files, files_without);
+}
+
 #[test]
 fn a_volume_with_an_slc_buffer_never_wedges_and_holds_as_much_as_ever() {
     never_wedges(Policy::slc_buffer(12), Compression::None, "flexfs-mlc", 16);
