@@ -291,7 +291,6 @@ fn close_volume<N: Nand>(store: &mut Store<N>) -> Result<()> {
     store.writable()?;
     remove_orphans(store)?;
     store.begin(Call::REMOVAL)?;
-    store.finish_checkpoint()?;
     store.checkpoint_as(true)
 }
 

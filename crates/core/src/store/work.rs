@@ -217,14 +217,14 @@ impl<N: Nand> Store<N> {
         Ok(())
     }
 
-    /// Writes a whole checkpoint, finishing one that is under way first.
+    /// Writes a whole checkpoint of a volume that is not clean.
     pub fn checkpoint_now(&mut self) -> Result<()> {
-        self.finish_checkpoint()?;
         self.checkpoint_as(false)
     }
 
-    /// Writes a whole checkpoint, clean or not.
+    /// Writes a whole checkpoint, clean or not, once the one that is under way is complete.
     pub fn checkpoint_as(&mut self, clean: bool) -> Result<()> {
+        self.finish_checkpoint()?;
         self.begin_checkpoint(clean)?;
         self.finish_checkpoint()
     }
