@@ -204,10 +204,6 @@ impl<N: Nand> Flash<N> {
             Ok(()) | Err(NandError::ProgramFailed { .. }) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        let era = self.numbers.era();
-        if let Some(mut found) = self.slots.blocks.get_mut(block) {
-            found.era = era;
-        }
         self.slots.change_head(id, Head::advance);
         Ok(true)
     }

@@ -21,7 +21,7 @@ pub struct Block {
     pub entry: BlockEntry,
     /// A log head stands in it.
     pub open: bool,
-    /// The era it was last programmed in, or must be kept for; 0 before this mount.
+    /// The last era in which a head stood in it, or that it must be kept for; 0 before this mount.
     pub era: u64,
     /// Sequence number of the last record that took something live from it.
     pub kill_seq: u64,

@@ -129,7 +129,6 @@ impl Checkpointer {
         records.commit(true)?;
         records.flash.settle();
         records.flash.slots_mut().leave_full_blocks();
-        records.moved_pages.clear();
         // No number may be left out here: until the anchor is durable, replay comes past this point.
         let seq = records.flash.numbers().next();
         records.flash.begin_era();
@@ -340,7 +339,7 @@ fn merge_step<N: Nand>(records: &mut Records<N>, job: &mut Job) -> Result<()> {
     Ok(())
 }
 
-/// The block table the anchor must stand for.
+/// The block table the anchor must stand for. Replay finds the blocks of the log that were opened or sealed since.
 fn entries_at<N: Nand>(records: &Records<N>, job: &Job) -> Vec<u64> {
     let mut obsolete: BTreeMap<u32, u32> = BTreeMap::new();
     let slot_bytes = records.flash.shape().slot_bytes as u32;
@@ -354,10 +353,9 @@ fn entries_at<N: Nand>(records: &Records<N>, job: &Job) -> Vec<u64> {
             let mut entry = match (now.used_as, then.used_as) {
                 (Use::Meta | Use::Anchor | Use::Bad, _) => now,
                 (_, Use::Meta | Use::Anchor) => BlockEntry { erased: now.erased, ..BlockEntry::default() },
-                _ => BlockEntry { erased: then.erased && now.erased, failing: now.failing, ..then },
+                _ => BlockEntry { failing: now.failing, ..then },
             };
             entry.erases = now.erases;
-            entry.sealed = now.sealed;
             entry.live_bytes = entry.live_bytes.saturating_sub(obsolete.get(&number).copied().unwrap_or(0));
             entry.encode()
         })
