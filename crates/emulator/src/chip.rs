@@ -198,6 +198,16 @@ impl Chip {
         self.table.blocks.iter().map(|meta| meta.erase_count)
     }
 
+    /// Program/erase cycles begun in a block: how often it was programmed for the first time after an erase, or when new.
+    pub fn cycles(&self, block: u32) -> u32 {
+        self.meta(block).cycles
+    }
+
+    /// The cycles begun in all blocks, in order.
+    pub fn all_cycles(&self) -> impl Iterator<Item = u32> + '_ {
+        self.table.blocks.iter().map(|meta| meta.cycles)
+    }
+
     /// The mode a block was programmed in since its last erase, if it was.
     pub fn block_mode(&self, block: u32) -> Option<CellMode> {
         self.meta(block).mode

@@ -269,6 +269,7 @@ impl Chip {
         let meta = self.table.meta_mut(block);
         if meta.mode.is_none() {
             meta.mode = Some(mode);
+            meta.cycles = meta.cycles.saturating_add(1);
             meta.programmed_ns = now_ns;
         }
         meta.next_unit = unit + 1;

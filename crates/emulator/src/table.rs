@@ -47,6 +47,8 @@ pub(crate) struct BlockMeta {
     pub(crate) erase_count: u32,
     /// How many of these ended a life in SLC mode; the others count as native.
     pub(crate) slc_erases: u32,
+    /// Program/erase cycles begun: first programs of the erased block.
+    pub(crate) cycles: u32,
     /// The lowest unit that may be programmed.
     pub(crate) next_unit: u32,
     /// Reads since the erase.

@@ -107,6 +107,7 @@ impl Chip {
             return Err(NandError::OutOfRange { block, page: 0 });
         };
         meta.erase_count = meta.erase_count.saturating_add(erases);
+        meta.cycles = meta.cycles.saturating_add(erases);
         if mode == CellMode::Slc {
             meta.slc_erases = meta.slc_erases.saturating_add(erases);
         }

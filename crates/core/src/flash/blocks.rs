@@ -15,6 +15,18 @@ use nand::CellMode;
 use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::table::{BlockEntry, Use};
 
+/// What a block that is not known to be fully erased was found to hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Found {
+    /// Something: a cycle has begun that its next erase ends.
+    #[default]
+    Pages,
+    /// Nothing has been found yet: it was erased, or about to be, before a cut.
+    Unknown,
+    /// Nothing: to erase it once more ends no cycle.
+    Nothing,
+}
+
 /// A block. Open to other rooms as a plain value, but for what only its table may know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Block {
@@ -31,6 +43,8 @@ pub struct Block {
     pub stuck: bool,
     /// Reading it takes much of what the ECC can do: it is to be written anew elsewhere.
     pub fading: bool,
+    /// What it holds, where its entry does not say that it is erased.
+    pub found: Found,
     /// When this mount opened it, ns by a clock that never jumps, unless an earlier one did.
     pub opened_ns: Option<i64>,
     /// Known to be reusable, which only a change of the block can end.
@@ -53,6 +67,12 @@ impl Block {
     pub fn erased(erases: u32) -> Self {
         let entry = BlockEntry { used_as: Use::Free, erased: true, erases, ..BlockEntry::default() };
         Self { entry, ..Self::default() }
+    }
+
+    /// Program/erase cycles begun in it.
+    pub fn cycles(&self) -> u32 {
+        let begun = !self.entry.erased && self.found == Found::Pages;
+        self.entry.erases.saturating_add(u32::from(begun))
     }
 
     /// The cell mode it is programmed in.
@@ -105,6 +125,8 @@ struct Books {
     failing: u32,
     fading: u32,
     emptied: BTreeSet<u32>,
+    /// Cycles begun in all blocks.
+    cycles: u64,
 }
 
 impl Books {
@@ -138,6 +160,7 @@ pub struct Edit<'a> {
     number: u32,
     before: Class,
     faded: bool,
+    cycles: u32,
 }
 
 impl Deref for Edit<'_> {
@@ -157,6 +180,7 @@ impl DerefMut for Edit<'_> {
 impl Drop for Edit<'_> {
     fn drop(&mut self) {
         self.books.fading = (self.books.fading + u32::from(self.block.fading)).saturating_sub(u32::from(self.faded));
+        self.books.cycles = (self.books.cycles + u64::from(self.block.cycles())).saturating_sub(u64::from(self.cycles));
         let after = Class::of(self.block);
         if after != self.before {
             self.books.strike(self.number, self.before);
@@ -188,6 +212,7 @@ impl BlockTable {
         for (number, block) in (0..).zip(&self.blocks) {
             self.books.enter(number, Class::of(block));
             self.books.fading += u32::from(block.fading);
+            self.books.cycles += u64::from(block.cycles());
         }
         let log = self.blocks.iter().filter(|block| block.entry.used_as == Use::Log);
         self.live_bytes = log.map(|block| u64::from(block.entry.live_bytes)).sum();
@@ -204,6 +229,18 @@ impl BlockTable {
         self.bad
     }
 
+    /// Program/erase cycles begun in all blocks.
+    pub fn cycles(&self) -> u64 {
+        self.books.cycles
+    }
+
+    /// Whether a free block was erased before the last cut is to be found out.
+    pub fn doubt(&mut self, number: u32) {
+        if let Some(mut block) = self.get_mut(number) {
+            block.found = Found::Unknown;
+        }
+    }
+
     /// Number of blocks.
     pub fn len(&self) -> u32 {
         self.blocks.len() as u32
@@ -217,9 +254,9 @@ impl BlockTable {
     /// A block, to change it.
     pub fn get_mut(&mut self, number: u32) -> Option<Edit<'_>> {
         let block = self.blocks.get_mut(number as usize)?;
-        let (before, faded) = (Class::of(block), block.fading);
+        let (before, faded, cycles) = (Class::of(block), block.fading, block.cycles());
         block.ready = false;
-        Some(Edit { block, books: &mut self.books, number, before, faded })
+        Some(Edit { block, books: &mut self.books, number, before, faded, cycles })
     }
 
     /// Notes which blocks are reusable, now that a checkpoint has made more so.
@@ -378,6 +415,8 @@ mod tests {
                     block.entry.failing = dice(&mut state).is_multiple_of(8);
                     block.open = dice(&mut state).is_multiple_of(4);
                     block.fading = dice(&mut state).is_multiple_of(3);
+                    block.entry.erased = dice(&mut state).is_multiple_of(2);
+                    block.entry.erases += 1;
                     (block.era, block.kill_seq, block.copy_no) = (horizon.era, step, step);
                 }
             }
@@ -386,6 +425,8 @@ mod tests {
             assert_eq!(table.reusable_count(horizon), slow, "step {step}");
             let failing = table.iter().filter(|(_, block)| Class::of(block) == Class::Failing).count() as u32;
             assert_eq!(table.failing_count(), failing, "step {step}");
+            let cycles: u64 = table.iter().map(|(_, block)| u64::from(block.cycles())).sum();
+            assert_eq!(table.cycles(), cycles, "step {step}");
             assert_eq!(
                 table.fading_count(),
                 table.iter().filter(|(_, block)| block.fading).count() as u32,

@@ -6,17 +6,17 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use nand::{Cause, Failure, Nand, NandError, ReadInfo};
+use nand::{Cause, CellMode, Failure, Nand, NandError, ReadInfo};
 
-use super::blocks::{self, BlockTable};
+use super::blocks::{self, BlockTable, Found};
 use super::cache::SlotCache;
 use super::head::{Head, HeadId};
 use super::newest;
 use super::shape::{ModeShape, Shape};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::place::{NODE_UNIT, Place, Slot};
 use crate::format::table::{BlockEntry, Use};
-use crate::format::tag::TAG_BYTES;
+use crate::format::tag::{self, TAG_BYTES};
 
 /// What was written less than this ago has had no time to age.
 const SOON_NS: i64 = 60 * 60 * 1_000_000_000;
@@ -323,8 +323,26 @@ impl<N: Nand> Slots<N> {
         }
     }
 
+    /// Whether it is known of a block what it holds. If not, that is looked up now: nothing, if nothing is on its first page.
+    pub fn look_for_pages(&mut self, block: u32, cause: Cause) -> Result<bool> {
+        if self.blocks.get(block).found != Found::Unknown {
+            return Ok(true);
+        }
+        let first = self.read_raw(self.shape.slot(block, 0), CellMode::Slc, &mut [], cause);
+        let found = match first {
+            Ok(raw) if tag::is_blank(&raw) => Found::Nothing,
+            Ok(_) | Err(Error::Corrupt { .. }) => Found::Pages,
+            Err(error) => return Err(error),
+        };
+        if let Some(mut block) = self.blocks.get_mut(block) {
+            block.found = found;
+        }
+        Ok(false)
+    }
+
     /// Erases a block. `false`: it went bad and is retired.
     pub fn erase(&mut self, block: u32, cause: Cause) -> Result<bool> {
+        self.look_for_pages(block, cause)?;
         let from = self.shape.slot(block, 0);
         self.cache.forget(from, from + self.shape.stride);
         let outcome = self.nand.erase(block, cause);
@@ -338,7 +356,7 @@ impl<N: Nand> Slots<N> {
             return Ok(false);
         }
         if let Some(mut found) = self.blocks.get_mut(block) {
-            let erases = found.entry.erases + 1;
+            let erases = found.entry.erases + u32::from(found.found != Found::Nothing);
             *found = blocks::Block::erased(erases);
         }
         Ok(true)

@@ -125,7 +125,7 @@ fn load_tables<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
     }
     // Where a block of the pair has gone bad, another may have been written to in its place, and the power have failed.
     let replaced = anchor.pair.iter().any(|&block| slots.nand().is_bad(block));
-    let mut entries = alloc::vec::Vec::with_capacity(encoded.len());
+    let (mut entries, mut doubtful) = (alloc::vec::Vec::with_capacity(encoded.len()), alloc::vec::Vec::new());
     let block_bytes = slots.shape().stride * slot_bytes as u64;
     for (block, bits) in (0u32..).zip(encoded) {
         let mut entry = BlockEntry::decode(bits).ok_or(Error::Corrupt { what: "block entry", slot: 0 })?;
@@ -143,10 +143,14 @@ fn load_tables<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
                 _ => entry.failing = true,
             }
         }
+        let was_erased = entry.erased;
         entry.erased &= anchor.clean && !(replaced && block < ANCHOR_BLOCKS);
+        doubtful.extend((was_erased && !entry.erased && entry.used_as == Use::Free).then_some(block));
         entries.push(entry);
     }
-    slots.set_blocks(BlockTable::new(entries));
+    let mut blocks = BlockTable::new(entries);
+    doubtful.into_iter().for_each(|block| blocks.doubt(block));
+    slots.set_blocks(blocks);
     store.set_tables(tables);
     Ok(())
 }

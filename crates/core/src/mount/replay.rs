@@ -12,6 +12,7 @@ use nand::{Cause, Nand};
 use super::actions::{self, Action, Basis};
 use super::scan::{Scan, Visited};
 use crate::error::{Error, Result};
+use crate::flash::blocks::Found;
 use crate::flash::slots::{By, Release};
 use crate::format::inode::{Census, Extent, Ino};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
@@ -167,6 +168,7 @@ impl<'a, N: Nand> Replay<'a, N> {
         found.era = era;
         found.entry.failing |= found.entry.used_as == Use::Bad;
         visited.id.mark(&mut found.entry);
+        found.found = Found::Pages;
         found.entry.sealed = visited.sealed;
         found.entry.erases = visited.erases.unwrap_or(found.entry.erases).max(found.entry.erases);
     }

@@ -113,9 +113,11 @@ impl<N: Nand> Store<N> {
 
     /// Erases one of the so many blocks that are taken next, so that whoever takes it need not wait for that.
     fn erase_ahead(&mut self, blocks: u32) -> Result<()> {
-        match self.records.flash.free().next_to_erase(blocks) {
-            Some(next) => self.records.flash.slots_mut().erase(next, Cause::Gc).map(|_| ()),
-            None => Ok(()),
+        let next = self.records.flash.free().next_to_erase(blocks);
+        let slots = self.records.flash.slots_mut();
+        match next {
+            Some(next) if slots.look_for_pages(next, Cause::Gc)? => slots.erase(next, Cause::Gc).map(|_| ()),
+            _ => Ok(()),
         }
     }
 

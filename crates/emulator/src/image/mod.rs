@@ -41,7 +41,8 @@
 //! 20      4      reads since the erase
 //! 24      8      virtual time of the first program since the erase, nanoseconds
 //! 32      8      virtual time when this record was written
-//! 40      24     zero
+//! 40      4      program/erase cycles begun: first programs of the erased block
+//! 44      20     zero
 //! 64      ...    a byte a page: 0 erased, 1 programmed, 2 uncorrectable, 3 unstable (the next read is the last good
 //!                one), 4 weak (reads as erased, but is not)
 //! ```

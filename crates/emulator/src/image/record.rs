@@ -29,6 +29,7 @@ pub(super) fn encode(bytes: &mut Vec<u8>, length: usize, meta: &BlockMeta, state
     bytes[20..24].copy_from_slice(&meta.reads.to_le_bytes());
     bytes[24..32].copy_from_slice(&meta.programmed_ns.to_le_bytes());
     bytes[32..40].copy_from_slice(&now_ns.to_le_bytes());
+    bytes[40..44].copy_from_slice(&meta.cycles.to_le_bytes());
     for (byte, &state) in bytes[RECORD_HEAD_BYTES..].iter_mut().zip(states) {
         *byte = state as u8;
     }
@@ -50,6 +51,7 @@ pub(super) fn decode(bytes: &[u8], states: &mut [PageState]) -> Option<(BlockMet
     let meta = BlockMeta {
         erase_count: u32_at(bytes, 8),
         slc_erases: u32_at(bytes, 12),
+        cycles: u32_at(bytes, 40),
         next_unit: u32_at(bytes, 16),
         reads: u32_at(bytes, 20),
         programmed_ns: u64_at(bytes, 24),
