@@ -33,6 +33,7 @@ pub use format::manager::ManagerRecord;
 pub use fs::Fs;
 pub use fs::types::*;
 pub use manage::ledger::Work;
+pub use manage::life::{Outlook, Wanted};
 pub use mount::format::FormatOptions;
 pub use policy::allocate::Allocate;
 pub use policy::{Policy, wear};

@@ -13,6 +13,7 @@ fn chip(mib: u64) -> Chip {
         root_uid: 0,
         root_gid: 0,
         blank: false,
+        goal: None,
         now_ns: 1,
     };
     Fs::format(&mut chip, &options).unwrap();

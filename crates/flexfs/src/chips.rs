@@ -49,6 +49,7 @@ fn check_kind(profile: &Profile, smallest: u64) -> Result<(), String> {
         root_uid: 0,
         root_gid: 0,
         blank: true,
+        goal: None,
         now_ns: 0,
     };
     match Fs::format(&mut chip, &options) {

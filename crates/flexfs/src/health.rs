@@ -93,6 +93,7 @@ mod tests {
             root_uid: 0,
             root_gid: 0,
             blank: true,
+            goal: None,
             now_ns: 0,
         };
         Fs::format(&mut chip, &volume).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Invariant: any bytes decode to a record, and encoding it gives the same fields again.
 
-use zerocopy::little_endian::{I64, U64};
+use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of an encoded record.
@@ -10,23 +10,33 @@ pub const RECORD_BYTES: usize = 96;
 /// Wear windows of which the record says how much arrived in them: IW is their mean.
 pub const WINDOWS: usize = 3;
 
+/// The wear index of a life that begins: everything may go to SLC, millionths.
+const ALL: u32 = 1_000_000;
+
 /// The life of a volume, as far as the wear manager follows it. All zero: it follows none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ManagerRecord {
-    /// When the life to be guaranteed began, ns since 1970.
+    /// When the life to be guaranteed began by the wall clock, ns since 1970; put right where that jumped.
     pub life_start_ns: i64,
-    /// The goal: the lifetime to be guaranteed from then on (L_min), ns. 0: none.
+    /// The goal: the lifetime to be guaranteed (L_min), ns. 0: none.
     pub life_ns: u64,
-    /// When the current wear window began (t_i), ns since 1970.
-    pub window_start_ns: i64,
-    /// Length of a wear window (T_s), ns. 0: windows are not kept.
+    /// Length of a wear window (T_s), ns.
     pub window_ns: u64,
-    /// The writing budget used when the current window began, W(t_i), bytes.
-    pub used_bytes: u64,
+    /// How much of the life is over, ns.
+    pub elapsed_ns: u64,
+    /// The writing budget of the whole life, bytes; 0: the next mount for writing says it.
+    pub budget_bytes: u64,
+    /// The share of callers' pages that may go to SLC (δ), millionths.
+    pub wear_index: u32,
+    /// What arrived in the last eighth of a wear window, KiB.
+    pub recent_kib: u32,
     /// What arrived in the windows before, the latest first, bytes.
     pub arrived_bytes: [u64; WINDOWS],
-    /// How long the volume was mounted in all, ns.
-    pub mounted_ns: u64,
+    /// What arrived in the current window so far, bytes.
+    pub arriving_bytes: u64,
+    /// What arrived in all the life, and went to SLC blocks of that, bytes.
+    pub total_bytes: u64,
+    pub slc_bytes: u64,
 }
 
 /// The record as it stands in an anchor.
@@ -35,20 +45,23 @@ pub struct ManagerRecord {
 pub struct RawRecord {
     life_start_ns: I64,
     life_ns: U64,
-    window_start_ns: I64,
     window_ns: U64,
-    used_bytes: U64,
+    elapsed_ns: U64,
+    budget_bytes: U64,
+    wear_index: U32,
+    recent_kib: U32,
     arrived_bytes: [U64; WINDOWS],
-    mounted_ns: U64,
-    reserved: [U64; 3],
+    arriving_bytes: U64,
+    total_bytes: U64,
+    slc_bytes: U64,
 }
 
 const _: () = assert!(size_of::<RawRecord>() == RECORD_BYTES);
 
 impl ManagerRecord {
-    /// The record of a volume made at this time, ns since 1970: its life and its first window begin.
-    pub fn new(now_ns: i64) -> Self {
-        Self { life_start_ns: now_ns, window_start_ns: now_ns, ..Self::default() }
+    /// The record of a life that begins at `wall_ns` since 1970.
+    pub fn new(life_ns: u64, window_ns: u64, wall_ns: i64) -> Self {
+        Self { life_start_ns: wall_ns, life_ns, window_ns, wear_index: ALL, ..Self::default() }
     }
 
     /// The record's bytes.
@@ -56,12 +69,15 @@ impl ManagerRecord {
         RawRecord {
             life_start_ns: I64::new(self.life_start_ns),
             life_ns: U64::new(self.life_ns),
-            window_start_ns: I64::new(self.window_start_ns),
             window_ns: U64::new(self.window_ns),
-            used_bytes: U64::new(self.used_bytes),
+            elapsed_ns: U64::new(self.elapsed_ns),
+            budget_bytes: U64::new(self.budget_bytes),
+            wear_index: U32::new(self.wear_index),
+            recent_kib: U32::new(self.recent_kib),
             arrived_bytes: self.arrived_bytes.map(U64::new),
-            mounted_ns: U64::new(self.mounted_ns),
-            reserved: [U64::new(0); 3],
+            arriving_bytes: U64::new(self.arriving_bytes),
+            total_bytes: U64::new(self.total_bytes),
+            slc_bytes: U64::new(self.slc_bytes),
         }
     }
 
@@ -70,11 +86,15 @@ impl ManagerRecord {
         Self {
             life_start_ns: raw.life_start_ns.get(),
             life_ns: raw.life_ns.get(),
-            window_start_ns: raw.window_start_ns.get(),
             window_ns: raw.window_ns.get(),
-            used_bytes: raw.used_bytes.get(),
+            elapsed_ns: raw.elapsed_ns.get(),
+            budget_bytes: raw.budget_bytes.get(),
+            wear_index: raw.wear_index.get(),
+            recent_kib: raw.recent_kib.get(),
             arrived_bytes: raw.arrived_bytes.map(U64::get),
-            mounted_ns: raw.mounted_ns.get(),
+            arriving_bytes: raw.arriving_bytes.get(),
+            total_bytes: raw.total_bytes.get(),
+            slc_bytes: raw.slc_bytes.get(),
         }
     }
 }
@@ -88,11 +108,15 @@ mod tests {
         let record = ManagerRecord {
             life_start_ns: -1,
             life_ns: 2,
-            window_start_ns: 3,
-            window_ns: 4,
-            used_bytes: 5,
-            arrived_bytes: [6, 7, 8],
-            mounted_ns: 9,
+            window_ns: 3,
+            elapsed_ns: 4,
+            budget_bytes: 5,
+            wear_index: 6,
+            recent_kib: 7,
+            arrived_bytes: [8, 9, 10],
+            arriving_bytes: 11,
+            total_bytes: 12,
+            slc_bytes: 13,
         };
         assert_eq!(ManagerRecord::decode(&record.encode()), record);
     }

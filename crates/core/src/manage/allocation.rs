@@ -153,12 +153,18 @@ impl Manager {
     }
 
     fn dealt(&self, dealer: Dealer) -> Option<Region> {
-        self.policy.allocate().map(|_| dealer.next(self.share_with_room()))
+        self.deals().then(|| dealer.next(self.share_allowed()))
     }
 
-    /// α, or less where there is no room for as much.
-    fn share_with_room(&self) -> u32 {
-        self.allocation.slc_share.min(self.pace.slc_share_max)
+    /// Whether pages of callers are dealt to both regions: by idle time, or for the chip to live as long as it is to.
+    pub(super) fn deals(&self) -> bool {
+        let migrates = self.policy.host() == Region::Slc && self.policy.relocated() == Region::Native;
+        self.policy.allocate().is_some() || migrates && self.has_goal()
+    }
+
+    /// α, or less where there is no room, or not enough life left, for as much.
+    fn share_allowed(&self) -> u32 {
+        self.allocation.slc_share.min(self.pace.slc_share_max).min(self.wear_index())
     }
 
     /// Whether there is no room for as much of the next window in SLC as idle time would allow. Hot pages need none: others
@@ -184,24 +190,25 @@ impl Manager {
 
     /// Hears where a page of data of a caller went, and whether it is hot.
     pub fn heard_of_data(&mut self, region: Region, hot: bool) {
-        let Some(allocate) = self.policy.allocate() else { return };
+        self.count_arrival(region);
         let t_trig_ns = self.policy.migrate().map_or(0, |migrate| migrate.t_trig_ns.unsigned_abs());
-        self.allocation.count_page(allocate, t_trig_ns);
-        if hot {
-            self.allocation.window.hot_pages += u32::from(region == Region::Slc);
-            return;
+        if let Some(allocate) = self.policy.allocate() {
+            self.allocation.count_page(allocate, t_trig_ns);
+            self.allocation.window.hot_pages += u32::from(hot && region == Region::Slc);
         }
-        let slc_share = self.share_with_room();
-        self.allocation.data.count(slc_share, region);
+        if self.deals() && !hot {
+            let slc_share = self.share_allowed();
+            self.allocation.data.count(slc_share, region);
+        }
     }
 
     /// Hears where a page of nodes of a caller went, and whether it is hot.
     pub fn heard_of_nodes(&mut self, region: Region, hot: bool) {
-        if hot || self.policy.allocate().is_none() {
-            return;
+        self.count_arrival(region);
+        if self.deals() && !hot {
+            let slc_share = self.share_allowed();
+            self.allocation.nodes.count(slc_share, region);
         }
-        let slc_share = self.share_with_room();
-        self.allocation.nodes.count(slc_share, region);
     }
 }
 

@@ -11,9 +11,9 @@ use crate::policy::BlockView;
 const SPARE_BLOCKS_MIN: i64 = 4;
 
 impl Manager {
-    /// Whether what is written to a file is hot; never where the policy does not tell.
+    /// Whether what is written to a file is hot; never where the policy does not tell, or no life is left for SLC.
     pub fn is_hot(&self, ino: u64) -> bool {
-        self.policy.keeps_hot() && self.files.is_hot(ino)
+        self.policy.keeps_hot() && self.wear_index() > 0 && self.files.is_hot(ino)
     }
 
     /// Whether hot data has blocks of its own: without idle time nothing is migrated, and nothing else goes to SLC blocks.

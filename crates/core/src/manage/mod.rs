@@ -8,6 +8,7 @@ mod buffer;
 mod idle;
 pub mod job;
 pub mod ledger;
+pub mod life;
 mod locality;
 pub mod migration;
 mod pace;
@@ -17,6 +18,7 @@ mod tests;
 
 use self::allocation::Allocation;
 use self::ledger::Ledger;
+use self::life::Life;
 use self::migration::Migration;
 use self::pace::Pace;
 use crate::policy::locality::Queues;
@@ -54,6 +56,7 @@ pub struct Manager {
     allocation: Allocation,
     files: Queues,
     ledger: Ledger,
+    life: Life,
 }
 
 impl Manager {
@@ -71,6 +74,7 @@ impl Manager {
             allocation: Allocation::default(),
             files: Queues::EMPTY,
             ledger: Ledger::default(),
+            life: Life::default(),
         }
     }
 
@@ -91,6 +95,11 @@ impl Manager {
     /// The region that nodes go to of what is written so.
     pub fn place_nodes(&self, write: &Write) -> Region {
         self.allocated_nodes().or_else(|| self.buffered()).unwrap_or_else(|| place::region(self.policy, write))
+    }
+
+    /// Whether callers' pages go to SLC and to native blocks, as there is time, room or life.
+    pub fn writes_to_both(&self) -> bool {
+        self.policy.writes_to_both() || self.deals()
     }
 
     /// Chunks of callers that wait for others before they are written: natively a page is exposed until those that it is

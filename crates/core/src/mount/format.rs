@@ -18,6 +18,7 @@ use crate::format::manager::ManagerRecord;
 use crate::format::node::Body;
 use crate::format::table::{BlockEntry, Use};
 use crate::index::Index;
+use crate::policy::wear::Goal;
 use crate::store::Store;
 use crate::store::checkpoint::Tables;
 use crate::store::options::MountOptions;
@@ -36,6 +37,8 @@ pub struct FormatOptions {
     /// The chip is known to be blank, as it comes from the factory: no block is erased. A chip that merely reads as blank
     /// may have been left in the middle of an erase.
     pub blank: bool,
+    /// The life that is to be guaranteed from now on, if one is.
+    pub goal: Option<Goal>,
     pub now_ns: i64,
 }
 
@@ -80,7 +83,9 @@ pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
         files: 1,
         hash_seed: name_seed(&options.volume_id),
         clean: true,
-        manager: ManagerRecord::new(options.now_ns),
+        manager: options.goal.map_or_else(ManagerRecord::default, |goal| {
+            ManagerRecord::new(goal.life_ns, goal.window_ns, options.now_ns)
+        }),
     };
     let mut store = Store::new(flash, Index::default(), volume, tables, mount);
     let mode = kind::DIR | options.root_mode & 0o7777;

@@ -94,7 +94,7 @@ pub fn salvage<N: Nand>(
         files: 0,
         hash_seed: 0,
         clean: false,
-        manager: ManagerRecord::new(options.now_ns),
+        manager: ManagerRecord::default(),
     };
     let mut store = Store::new(flash, Index::default(), volume, tables, options);
     match (Mender { store: &mut store }).salvage_all(anchor, told) {
@@ -172,7 +172,7 @@ impl<N: Nand> Mender<'_, N> {
             volume.epoch = anchor.epoch + 1;
             volume.checkpoint = anchor.checkpoint;
             volume.next_ino = volume.next_ino.max(anchor.next_ino);
-            volume.manager = anchor.manager;
+            self.records().take_up_life(anchor.manager);
             self.flash().remember_anchor(anchor);
         } else {
             let seed = remains::find_seed(self.flash().slots_mut())?;

@@ -116,7 +116,7 @@ fn head_room<N: Nand>(records: &Records<N>) -> u32 {
     let (slc, native) = (slots.room(HeadId::Slc), slots.room(HeadId::Native));
     match policy.host() {
         Region::Native => native.min(slc),
-        Region::Slc if policy.writes_to_both() => slc + native + slots.room(HeadId::SlcHot),
+        Region::Slc if records.manager.writes_to_both() => slc + native + slots.room(HeadId::SlcHot),
         Region::Slc => slc,
     }
 }

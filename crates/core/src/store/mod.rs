@@ -24,6 +24,7 @@ pub mod space;
 #[cfg(test)]
 mod tests;
 mod view;
+pub mod wear;
 mod work;
 pub mod write_buffer;
 
@@ -94,6 +95,7 @@ impl<N: Nand> Store<N> {
     /// Hears that a request came, and when, by a clock that never jumps.
     pub fn request(&mut self, mono_ns: i64) {
         self.records.set_mono_ns(mono_ns);
+        self.tell_wear();
         self.records.manager.heard_of_request(self.records.mono_ns);
     }
 
@@ -108,6 +110,7 @@ impl<N: Nand> Store<N> {
             self.records.buffer.nothing_waits();
         }
         self.records.buffer.wait_since(self.records.mono_ns);
+        self.tell_wear();
         match followed.and_then(|()| self.make_room(call)) {
             Err(Error::NoSpace) if call.gives_back() => {
                 // Not even for that there is room: so many blocks went bad that this is the end.

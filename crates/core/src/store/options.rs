@@ -1,5 +1,6 @@
 //! How a volume is mounted.
 
+use crate::manage::life::Wanted;
 use crate::policy::Policy;
 
 /// Whether data is compressed on its way to flash.
@@ -41,6 +42,8 @@ pub struct MountOptions {
     /// Never program or erase; a volume that needs recovery is recovered in memory only.
     pub read_only: bool,
     pub policy: Policy,
+    /// What the chip's life is to be.
+    pub life: Wanted,
     pub compression: Compression,
     pub atime: Atime,
     pub times: Times,
@@ -68,6 +71,7 @@ impl Default for MountOptions {
         Self {
             read_only: false,
             policy: Policy::default(),
+            life: Wanted::default(),
             compression: Compression::default(),
             atime: Atime::default(),
             times: Times::default(),

@@ -52,7 +52,7 @@ pub(super) fn region_of(head: HeadId) -> Region {
 /// heads has found room for one block more, not for one each.
 fn blocks_kept<N: Nand>(records: &Records<N>, write: &Write) -> u32 {
     match write {
-        Write::Host | Write::Synced { .. } if records.manager.policy().writes_to_both() => {
+        Write::Host | Write::Synced { .. } if records.manager.writes_to_both() => {
             budget::of(records, Call::CHANGE).for_commit()
         }
         _ => budget::recovery_blocks(records),

@@ -61,13 +61,15 @@ pub struct Records<N: Nand> {
 
 impl<N: Nand> Records<N> {
     pub(super) fn new(flash: Flash<N>, index: Index, volume: Volume, options: MountOptions) -> Self {
+        let mut manager = Manager::new(options.policy);
+        manager.take_up_life(volume.manager, options.life, flash.shape().slot_bytes as u64, options.now_ns);
         Self {
             flash,
             index,
             buffer: WriteBuffer::default(),
             inodes: Inodes::new(options.cache_bytes / 4 / 256),
             volume,
-            manager: Manager::new(options.policy),
+            manager,
             options,
             mono_ns: 0,
             moved_pages: Vec::new(),

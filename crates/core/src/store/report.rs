@@ -12,6 +12,7 @@ use crate::format::anchor::VERSION;
 use crate::format::table::Use;
 use crate::manage::job::View;
 use crate::manage::ledger::Work;
+use crate::manage::life::Outlook;
 use crate::policy::Policy;
 use crate::policy::allocate::WHOLE;
 
@@ -82,6 +83,10 @@ pub struct Info {
     pub headroom_blocks: i64,
     /// The share of callers' pages that goes to SLC (α), millionths, where the policy allocates by idle time.
     pub slc_share: Option<u32>,
+    /// How the chip's life stands, if one is to be guaranteed.
+    pub life: Option<Outlook>,
+    /// Program/erase cycles begun in all blocks.
+    pub cycles: u64,
     /// Steps that idle time has done since mount, in the order of [`Work::ALL`].
     pub idle_steps: [u64; Work::ALL.len()],
     /// Blocks of the SLC region that idle time has emptied since mount.
@@ -203,6 +208,8 @@ impl<N: Nand> Store<N> {
             policy: self.records.manager.policy(),
             headroom_blocks: self.look(Call::REMOVAL).supply().headroom(),
             slc_share: self.records.manager.slc_share(),
+            life: self.records.manager.outlook(),
+            cycles: self.records.flash.blocks().cycles(),
             idle_steps: self.records.manager.ledger().steps(),
             migrated_blocks: self.records.manager.ledger().migrated_blocks(),
             under_way: under_way(self),

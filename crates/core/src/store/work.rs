@@ -25,6 +25,7 @@ impl<N: Nand> Store<N> {
         self.records.set_mono_ns(mono_ns);
         self.records.set_wall_ns(wall_ns);
         let mono_ns = self.records.mono_ns;
+        self.tell_wear();
         let look = self.look(Call::REMOVAL);
         let job = self.records.manager.next_job(&look, mono_ns);
         if let Job::Idle { until_ns } = job {
@@ -195,7 +196,9 @@ impl<N: Nand> Store<N> {
 
     /// Brings everything in memory into the log and fixes the point of the log a checkpoint stands for.
     fn begin_checkpoint(&mut self, clean: bool) -> Result<()> {
-        self.checkpointer.begin(&mut self.records, clean)
+        self.checkpointer.begin(&mut self.records, clean)?;
+        self.record_life();
+        Ok(())
     }
 
     /// Writes at most one page of the checkpoint.

@@ -119,20 +119,24 @@ fn manager_json(manager: &ManagerRecord) -> Value {
     json!({
         "life_start_ns": manager.life_start_ns,
         "life_ns": manager.life_ns,
-        "window_start_ns": manager.window_start_ns,
         "window_ns": manager.window_ns,
-        "used_bytes": manager.used_bytes,
+        "elapsed_ns": manager.elapsed_ns,
+        "budget_bytes": manager.budget_bytes,
+        "wear_index": f64::from(manager.wear_index) / 1e6,
+        "recent_kib": manager.recent_kib,
         "arrived_bytes": manager.arrived_bytes,
-        "mounted_ns": manager.mounted_ns,
+        "arriving_bytes": manager.arriving_bytes,
+        "total_bytes": manager.total_bytes,
+        "slc_bytes": manager.slc_bytes,
     })
 }
 
 fn manager_text(manager: &ManagerRecord) -> String {
-    let goal = match manager.life_ns {
+    let seconds = |ns: u64| grouped(ns / 1_000_000_000);
+    match manager.life_ns {
         0 => "no lifetime is asked for".into(),
-        ns => format!("a lifetime of {} s", grouped(ns / 1_000_000_000)),
-    };
-    format!("{goal}; window from {}", time(manager.window_start_ns))
+        ns => format!("{} s of a lifetime of {} s are over", seconds(manager.elapsed_ns), seconds(ns)),
+    }
 }
 
 fn anchor_table(anchor: &AnchorInfo) -> String {

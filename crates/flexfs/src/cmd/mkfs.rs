@@ -55,6 +55,7 @@ fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
             root_uid: 0,
             root_gid: 0,
             blank: true,
+            goal: None,
             now_ns,
         },
         replace: args.force,

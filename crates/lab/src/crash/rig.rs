@@ -59,6 +59,7 @@ impl Rig {
             root_uid: 0,
             root_gid: 0,
             blank: chip.emulated().operations() == 0,
+            goal: None,
             now_ns: BASE_NS,
         };
         Fs::format(chip, &format).map_err(|error| format!("format: {error}"))

@@ -64,8 +64,16 @@ impl Player {
         let mut volume_id = [0; 16];
         volume_id[..8].copy_from_slice(&mix(setting.seed).to_le_bytes());
         let (label, now_ns) = ("play".into(), BASE_NS + chip.now_ns() as i64);
-        let options =
-            FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank: true, now_ns };
+        let options = FormatOptions {
+            volume_id,
+            label,
+            root_mode: 0o755,
+            root_uid: 0,
+            root_gid: 0,
+            blank: true,
+            goal: None,
+            now_ns,
+        };
         Fs::format(&mut chip, &options).map_err(|source| PlayError::Fs { doing: "formatting", source })?;
         Self::mount(chip, setting)
     }

@@ -35,6 +35,7 @@ impl Volume {
             root_uid: 0,
             root_gid: 0,
             blank: true,
+            goal: None,
             now_ns: 0,
         };
         Fs::format(&mut chip, &options).unwrap();

@@ -6,17 +6,17 @@ use alloc::vec::Vec;
 use emulator::{Chip, Profile};
 use nand::{Cause, CellMode, Nand};
 
-use super::{file, flash, formatted, formatted_as, mounted};
+use super::{file, flash, formatted, formatted_as, mounted, options};
 use crate::dump::SlotState;
 use crate::flash::Purpose;
 use crate::flash::append::Draft;
 use crate::flash::head::HeadId;
 use crate::format::crc::crc32c;
 use crate::format::key::{KeyKind, key};
-use crate::format::manager::ManagerRecord;
 use crate::format::place::Place;
 use crate::format::tag::{TAG_BYTES, ticks};
 use crate::index::delta::Change;
+use crate::policy::wear::Goal;
 use crate::store::budget::Call;
 use crate::store::collector::Why;
 use crate::{Error, FormatOptions, Fs, Ino, MountOptions, Policy, ROOT_INO};
@@ -126,24 +126,28 @@ fn flash_stride() -> u64 {
 }
 
 #[test]
-fn the_manager_record_stays_over_unmounts_cuts_and_salvage() {
-    let record = ManagerRecord { life_ns: 5, window_ns: 6, arrived_bytes: [7, 8, 9], ..ManagerRecord::new(1) };
+fn the_life_to_be_guaranteed_stays_over_unmounts_cuts_and_salvage() {
+    let goal = Goal { life_ns: 5_000_000_000, window_ns: 640_000 };
+    let mut chip = formatted();
+    Fs::format(&mut chip, &FormatOptions { goal: Some(goal), ..options(false) }).unwrap();
     let of = |fs: &Fs<Chip>| fs.anchor().unwrap().manager;
-    let mut fs = mounted(formatted(), Policy::BASELINE);
-    assert_eq!(of(&fs), ManagerRecord::new(1));
-    fs.store_mut().records_mut().volume_mut().manager = record;
+    let mut fs = mounted(chip, Policy::BASELINE);
+    assert_eq!((of(&fs).life_ns, of(&fs).window_ns, of(&fs).elapsed_ns), (goal.life_ns, goal.window_ns, 0));
+    fs.request(0);
     file(&mut fs, b"one");
+    fs.request(1_000_000_000);
     let (chip, done) = fs.unmount(1);
     done.unwrap();
     fs = mounted(chip, Policy::BASELINE);
-    assert_eq!(of(&fs), record);
+    let record = of(&fs);
+    assert!(record.elapsed_ns == 1_000_000_000 && record.budget_bytes > 0 && record.total_bytes > 0, "{record:?}");
     file(&mut fs, b"two");
     fs.sync().unwrap();
     fs = mounted(fs.into_chip(), Policy::BASELINE);
-    assert_eq!(of(&fs), record);
+    assert_eq!((of(&fs).life_ns, of(&fs).elapsed_ns), (goal.life_ns, record.elapsed_ns));
     let salvaged = Fs::salvage(fs.into_chip(), [1; 16], MountOptions::default(), &mut |_, _| {});
     let (fs, _) = salvaged.map_err(|(_, error)| error).unwrap();
-    assert_eq!(of(&fs), record);
+    assert_eq!((of(&fs).life_ns, of(&fs).elapsed_ns), (goal.life_ns, record.elapsed_ns));
 }
 
 /// The unit of the newest anchor and the one behind it hold nothing of another version.
@@ -175,9 +179,7 @@ fn only_a_chip_that_is_known_to_be_new_is_formatted_without_erasing_it() {
     let erased = |blank| {
         let profile = Profile::builtin("flexfs-mlc").unwrap().with_capacity(32 << 20).unwrap();
         let mut chip = Chip::new(&profile, 1).unwrap();
-        let (volume_id, label) = ([7; 16], "test".into());
-        let options = FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank, now_ns: 1 };
-        Fs::format(&mut chip, &options).unwrap();
+        Fs::format(&mut chip, &options(blank)).unwrap();
         let erases: u32 = chip.erase_counts().sum();
         let mut fs = mounted(chip, Policy::BASELINE);
         let ino = file(&mut fs, b"file");
@@ -197,9 +199,7 @@ fn only_a_chip_that_is_known_to_be_new_is_formatted_without_erasing_it() {
 /// the volume as it had been some checkpoints before.
 #[test]
 fn a_format_that_is_cut_leaves_the_old_volume_whole_or_none() {
-    let (volume_id, label) = ([9; 16], "new".into());
-    let options =
-        FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank: false, now_ns: 1 };
+    let options = FormatOptions { volume_id: [9; 16], label: "new".into(), ..options(false) };
     let mut profile = Profile::builtin("flexfs-mlc").unwrap();
     (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 64);
     let mut chip = formatted_as(&profile);

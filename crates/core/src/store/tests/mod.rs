@@ -3,6 +3,7 @@
 mod anchor_blocks;
 mod attributes;
 mod budget;
+mod checkpoint;
 mod collector;
 mod format;
 mod place;
@@ -25,12 +26,15 @@ fn formatted() -> Chip {
     formatted_as(&profile)
 }
 
+/// How volumes here are made, on a chip that is `blank` or not.
+fn options(blank: bool) -> FormatOptions {
+    let (volume_id, label) = ([7; 16], "test".into());
+    FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank, goal: None, now_ns: 1 }
+}
+
 fn formatted_as(profile: &Profile) -> Chip {
     let mut chip = Chip::new(profile, 1).unwrap();
-    let (volume_id, label) = ([7; 16], "test".into());
-    let options =
-        FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank: false, now_ns: 1 };
-    Fs::format(&mut chip, &options).unwrap();
+    Fs::format(&mut chip, &options(false)).unwrap();
     chip
 }
 

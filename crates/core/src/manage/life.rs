@@ -1,0 +1,259 @@
+//! The life to be guaranteed, as it goes on: what came, what that cost, and the share that may go to SLC next.
+//!
+//! Its clock is how long the volume has been mounted since the life began, and the time between two mounts as far as the
+//! wall clock is to be believed. Invariants: that clock never goes back, and a wall clock that jumps to and fro does not
+//! advance it; the writing budget that is left is what the erase counts say, so that a cut loses nothing of it.
+
+use super::Manager;
+use crate::format::manager::{ManagerRecord, WINDOWS};
+use crate::policy::Region;
+use crate::policy::allocate::WHOLE;
+use crate::policy::wear::{self, Controller, Course, Goal};
+
+/// Parts of a window in which what arrives is counted, and how many of them are now.
+const PARTS: u64 = 64;
+const PARTS_NOW: usize = 8;
+/// Time between two mounts that is believed, ns: 31 days.
+const AWAY_MAX_NS: u64 = 31 * 24 * 60 * 60 * 1_000_000_000;
+/// What data costs beyond the arithmetic is told once it has taken one part in so many of the budget.
+const TOLD_FROM: u64 = 100;
+
+/// What of a volume's wear is said to its managers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wear {
+    /// Native block capacity that can still be opened within the endurance, bytes.
+    pub left_bytes: u64,
+    /// What stands in SLC blocks, and is to be moved to native ones, bytes.
+    pub owed_bytes: u64,
+    pub bits_per_cell: u8,
+}
+
+/// How a life stands, for whoever asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    pub goal: Goal,
+    /// How much of the life is over, ns.
+    pub elapsed_ns: u64,
+    /// When it began by the wall clock, ns since 1970.
+    pub start_ns: i64,
+    /// The share of callers' pages that may go to SLC (δ), millionths.
+    pub wear_index: u32,
+    /// The writing budget of the whole life, and what is left of it, bytes.
+    pub budget_bytes: u64,
+    pub left_bytes: u64,
+    /// Where the goal cannot be met even without SLC if data comes as in the mean: how much of the life will be over when
+    /// the budget is spent, ns.
+    pub ends_ns: Option<u64>,
+}
+
+/// What a mount wants of a life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Another goal than before; `life_ns` 0: none.
+    pub goal: Option<Goal>,
+    pub controller: Controller,
+}
+
+/// A life, and how data has come lately.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Life {
+    controller: Controller,
+    record: ManagerRecord,
+    page_bytes: u64,
+    /// Up to when time was counted, ns by the clock of requests.
+    counted_ns: Option<i64>,
+    /// Bytes in the last parts of a window, the current one first.
+    parts: [u64; PARTS_NOW],
+    /// Arrived since the last decision, bytes.
+    fresh_bytes: u64,
+    left_bytes: u64,
+    ends_ns: Option<u64>,
+}
+
+impl Life {
+    fn goal(&self) -> Option<Goal> {
+        let ManagerRecord { life_ns, window_ns, .. } = self.record;
+        (life_ns > 0).then_some(Goal { life_ns, window_ns: window_ns.max(PARTS) })
+    }
+
+    /// Takes a life up at a mount, at `wall_ns` since 1970; a goal that is not the one of before begins a new life.
+    fn take_up(record: ManagerRecord, wanted: Wanted, page_bytes: u64, wall_ns: i64) -> Self {
+        let Wanted { goal, controller } = wanted;
+        let mut record = match goal {
+            Some(goal) if goal != (Goal { life_ns: record.life_ns, window_ns: record.window_ns }) => {
+                ManagerRecord::new(goal.life_ns, goal.window_ns, wall_ns)
+            }
+            _ => record,
+        };
+        let away_ns = wall_ns.saturating_sub(record.life_start_ns).saturating_sub_unsigned(record.elapsed_ns);
+        if away_ns.unsigned_abs() > AWAY_MAX_NS {
+            record.life_start_ns = wall_ns.saturating_sub_unsigned(record.elapsed_ns);
+        }
+        let parts = [u64::from(record.recent_kib) * 1024 / PARTS_NOW as u64; PARTS_NOW];
+        let mut life = Self { controller, record, parts, page_bytes, ..Self::default() };
+        let believed_ns = u64::try_from(away_ns).ok().filter(|&away_ns| away_ns <= AWAY_MAX_NS);
+        if let (Some(goal), Some(away_ns)) = (life.goal(), believed_ns) {
+            life.pass(goal, away_ns);
+        }
+        life
+    }
+
+    /// Time passes: windows end, and parts of them.
+    fn pass(&mut self, goal: Goal, passed_ns: u64) {
+        let before_ns = self.record.elapsed_ns;
+        let now_ns = before_ns.saturating_add(passed_ns);
+        self.record.elapsed_ns = now_ns;
+        let ended = |each_ns: u64| now_ns / each_ns - before_ns / each_ns;
+        for _ in 0..ended(goal.window_ns).min(WINDOWS as u64 + 1) {
+            self.record.arrived_bytes.rotate_right(1);
+            if let Some(latest) = self.record.arrived_bytes.first_mut() {
+                *latest = core::mem::take(&mut self.record.arriving_bytes);
+            }
+        }
+        for _ in 0..ended(goal.window_ns / PARTS).min(PARTS_NOW as u64) {
+            self.parts.rotate_right(1);
+            if let Some(newest) = self.parts.first_mut() {
+                *newest = 0;
+            }
+        }
+    }
+
+    /// Hears of a page of data or nodes of a caller.
+    fn count(&mut self, region: Region) {
+        if self.record.life_ns == 0 {
+            return;
+        }
+        let bytes = self.page_bytes;
+        self.record.arriving_bytes += bytes;
+        self.record.total_bytes += bytes;
+        self.record.slc_bytes += if region == Region::Slc { bytes } else { 0 };
+        self.fresh_bytes += bytes;
+        if let Some(newest) = self.parts.first_mut() {
+            *newest += bytes;
+        }
+    }
+
+    fn uncounted_ns(&self, mono_ns: i64) -> u64 {
+        self.counted_ns.map_or(0, |before_ns| u64::try_from(mono_ns.saturating_sub(before_ns)).unwrap_or(0))
+    }
+
+    /// Hears how far the chip is worn at `mono_ns`, and decides on the wear index.
+    fn decide(&mut self, goal: Goal, wear: Wear, mono_ns: i64) {
+        let window = self.record.elapsed_ns / goal.window_ns;
+        let first = self.record.budget_bytes == 0;
+        self.pass(goal, self.uncounted_ns(mono_ns));
+        self.counted_ns = Some(mono_ns);
+        (self.fresh_bytes, self.left_bytes) = (0, wear.left_bytes);
+        if first {
+            self.record.budget_bytes = wear.left_bytes;
+        }
+        let course = self.course(goal, wear);
+        let over = self.record.elapsed_ns >= goal.life_ns;
+        let begins = first || self.record.elapsed_ns / goal.window_ns > window;
+        self.record.wear_index = match self.controller {
+            _ if over => WHOLE,
+            Controller::WholeLife => millionths(course.wear_index()),
+            Controller::Paper if begins => millionths(self.papers_index(goal, wear)),
+            Controller::Paper => self.record.wear_index,
+        };
+        let ends_ns = self.record.elapsed_ns.saturating_add((course.lasts_windows() * goal.window_ns as f64) as u64);
+        self.ends_ns = (ends_ns < goal.life_ns).then_some(ends_ns);
+    }
+
+    /// The wear index of the window that begins, FlexFS Eq. (7) and (9). What arrives in it is taken for the mean of the three
+    /// before, or of as many as there were.
+    fn papers_index(&self, goal: Goal, wear: Wear) -> f64 {
+        let window = self.record.elapsed_ns / goal.window_ns;
+        let windows_left = (goal.life_ns / goal.window_ns).saturating_sub(window);
+        let before = window.min(WINDOWS as u64);
+        let arrived: u64 = self.record.arrived_bytes.iter().take(before as usize).sum();
+        let budget_bytes = wear::writing_budget(wear.left_bytes, windows_left);
+        wear::wear_index(budget_bytes, arrived / before.max(1), wear.bits_per_cell)
+    }
+
+    fn course(&self, goal: Goal, wear: Wear) -> Course {
+        let elapsed_windows = self.record.elapsed_ns as f64 / goal.window_ns as f64;
+        let part_ns = (goal.window_ns / PARTS).max(1);
+        let current = (self.record.elapsed_ns % part_ns) as f64 / part_ns as f64;
+        let parts = (PARTS_NOW - 1) as f64 + current;
+        Course {
+            left_bytes: wear.left_bytes as f64 - wear.owed_bytes as f64,
+            windows_left: goal.windows_left(self.record.elapsed_ns),
+            rate_now: self.parts.iter().sum::<u64>() as f64 * PARTS as f64 / parts,
+            rate_mean: self.record.total_bytes as f64 / elapsed_windows.max(PARTS_NOW as f64 / PARTS as f64),
+            overhead: self.overhead(wear),
+            bits_per_cell: wear.bits_per_cell,
+        }
+    }
+
+    /// What a byte has cost beyond Eq. (8) so far.
+    fn overhead(&self, wear: Wear) -> f64 {
+        let ManagerRecord { budget_bytes, total_bytes, slc_bytes, .. } = self.record;
+        if total_bytes < budget_bytes / TOLD_FROM {
+            return 0.0;
+        }
+        let spent = budget_bytes.saturating_sub(wear.left_bytes) + wear.owed_bytes;
+        let due = total_bytes + slc_bytes * u64::from(wear.bits_per_cell);
+        spent.saturating_sub(due) as f64 / total_bytes.max(1) as f64
+    }
+
+    fn outlook(&self) -> Option<Outlook> {
+        let goal = self.goal()?;
+        let ManagerRecord { elapsed_ns, life_start_ns, wear_index, budget_bytes, .. } = self.record;
+        let (left_bytes, ends_ns) = (self.left_bytes, self.ends_ns);
+        Some(Outlook { goal, elapsed_ns, start_ns: life_start_ns, wear_index, budget_bytes, left_bytes, ends_ns })
+    }
+}
+
+impl Manager {
+    /// Takes up the life of the volume that is mounted, with pages of so many bytes, at `wall_ns` since 1970.
+    pub fn take_up_life(&mut self, record: ManagerRecord, wanted: Wanted, page_bytes: u64, wall_ns: i64) {
+        self.life = Life::take_up(record, wanted, page_bytes, wall_ns);
+    }
+
+    /// Whether it is to be said at `mono_ns` how far the chip is worn: when something like a block of `block_bytes` has
+    /// arrived, or a part of a wear window is over.
+    pub fn asks_for_wear(&self, mono_ns: i64, block_bytes: u64) -> bool {
+        let Some(goal) = self.life.goal() else { return false };
+        self.life.counted_ns.is_none()
+            || self.life.fresh_bytes >= block_bytes
+            || self.life.uncounted_ns(mono_ns) >= goal.window_ns / PARTS
+    }
+
+    /// Hears how far the chip is worn at `mono_ns`.
+    pub fn heard_of_wear(&mut self, wear: Wear, mono_ns: i64) {
+        if let Some(goal) = self.life.goal() {
+            self.life.decide(goal, wear, mono_ns);
+        }
+    }
+
+    /// Hears that a page of a caller's went to a region.
+    pub(super) fn count_arrival(&mut self, region: Region) {
+        self.life.count(region);
+    }
+
+    /// Whether there is a life to be guaranteed.
+    pub(super) fn has_goal(&self) -> bool {
+        self.life.record.life_ns > 0
+    }
+
+    /// The share of callers' pages that may go to SLC for the life to be met (δ), millionths; of a volume without a goal all.
+    pub(super) fn wear_index(&self) -> u32 {
+        if self.has_goal() { self.life.record.wear_index } else { WHOLE }
+    }
+
+    /// What must be known of the life over a mount.
+    pub fn life_record(&self) -> ManagerRecord {
+        let recent_bytes: u64 = self.life.parts.iter().sum();
+        ManagerRecord { recent_kib: u32::try_from(recent_bytes / 1024).unwrap_or(u32::MAX), ..self.life.record }
+    }
+
+    /// How the life stands, if one is to be guaranteed.
+    pub fn outlook(&self) -> Option<Outlook> {
+        self.life.outlook()
+    }
+}
+
+fn millionths(share: f64) -> u32 {
+    (share * f64::from(WHOLE)) as u32
+}
