@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use emulator::{Chip, Counters, OpCounts};
-use flexfs_core::{Error, Fs, Info, Work, dump::BlockInfo};
+use flexfs_core::{Error, Fs, Info, Outlook, Work, dump::BlockInfo};
 use nand::{Cause, CellMode, Geometry, Nand};
 use serde_json::{Value, json};
 
@@ -81,6 +82,44 @@ fn listed(counts: impl Iterator<Item = (&'static str, u64)>) -> String {
     let some: Vec<String> =
         some.map(|(name, count)| format!("{} {}", grouped(count), name.replace('_', " "))).collect();
     if some.is_empty() { "none".to_owned() } else { some.join(", ") }
+}
+
+/// How a life stands that is to be guaranteed.
+fn life_json(life: &Outlook) -> Value {
+    json!({
+        "goal_ns": life.goal.life_ns,
+        "window_ns": life.goal.window_ns,
+        "start_ns": life.start_ns,
+        "elapsed_ns": life.elapsed_ns,
+        "delta": f64::from(life.wear_index) / 1e6,
+        "budget_bytes": life.budget_bytes,
+        "left_bytes": life.left_bytes,
+        "ends_ns": life.ends_ns,
+    })
+}
+
+/// The same in a line.
+fn said_of_life(life: &Outlook) -> String {
+    let time = |ns: u64| humantime::format_duration(Duration::from_secs(ns / 1_000_000_000)).to_string();
+    let spent = life.budget_bytes.saturating_sub(life.left_bytes);
+    let end = match life.ends_ns {
+        None => String::new(),
+        Some(ends_ns) => format!("; IT CANNOT BE MET: at this rate the chip is worn out {}", date(life, ends_ns)),
+    };
+    format!(
+        "{} of {} are over, {} of {} of writing budget spent, δ {:.2}{end}",
+        time(life.elapsed_ns),
+        time(life.goal.life_ns),
+        size::human(spent),
+        size::human(life.budget_bytes),
+        f64::from(life.wear_index) / 1e6,
+    )
+}
+
+/// When so much of a life will be over, by the wall clock.
+fn date(life: &Outlook, elapsed_ns: u64) -> String {
+    let ns = u64::try_from(life.start_ns).unwrap_or(0).saturating_add(elapsed_ns);
+    format!("on {}", &humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(ns)).to_string()[..10])
 }
 
 impl Figures {
@@ -208,9 +247,11 @@ impl Figures {
                 "mean": self.mean_erases(),
                 "max": info.erases_max,
                 "total": info.erases_total,
+                "cycles": info.cycles,
                 "endurance_slc": self.endurance[0],
                 "endurance_native": self.endurance[1],
             },
+            "life": info.life.as_ref().map(life_json),
             "mounted": self.live.as_ref().map(|live| self.live_json(live)),
         })
     }
@@ -339,6 +380,7 @@ impl Figures {
             ("programmed", written.join(", ")),
             ("health", self.said_of_health()),
         ];
+        rows.extend(info.life.iter().map(|life| ("life", said_of_life(life))));
         rows.extend(self.live.iter().flat_map(|live| self.live_rows(live)));
         let mut text = table(&rows);
         let histogram = histogram(&self.erases);

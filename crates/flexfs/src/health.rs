@@ -59,6 +59,13 @@ impl Health {
             None if life_used >= WORN => {
                 ("worn", Some("its blocks have used 80 % of their endurance; have another chip ready"))
             }
+            None if info.life.is_some_and(|life| life.ends_ns.is_some()) => (
+                "overused",
+                Some(
+                    "what is written is more than its blocks can take for the lifetime that they are to have; write less, or \
+                     ask for a shorter one: `flexfs info` tells when they will be worn out",
+                ),
+            ),
             None => ("good", None),
         };
         Self { word, life_used, warning }

@@ -62,6 +62,9 @@ pub(super) struct Life {
     page_bytes: u64,
     /// Up to when time was counted, ns by the clock of requests.
     counted_ns: Option<i64>,
+    /// What ended since the last decision: the first one has both before it.
+    window_ended: bool,
+    part_ended: bool,
     /// Bytes in the last parts of a window, the current one first.
     parts: [u64; PARTS_NOW],
     /// Arrived since the last decision, bytes.
@@ -90,7 +93,9 @@ impl Life {
             record.life_start_ns = wall_ns.saturating_sub_unsigned(record.elapsed_ns);
         }
         let parts = [u64::from(record.recent_kib) * 1024 / PARTS_NOW as u64; PARTS_NOW];
-        let mut life = Self { controller, record, parts, page_bytes, ..Self::default() };
+        let begins = record.budget_bytes == 0;
+        let mut life =
+            Self { controller, record, parts, page_bytes, window_ended: begins, part_ended: true, ..Self::default() };
         let believed_ns = u64::try_from(away_ns).ok().filter(|&away_ns| away_ns <= AWAY_MAX_NS);
         if let (Some(goal), Some(away_ns)) = (life.goal(), believed_ns) {
             life.pass(goal, away_ns);
@@ -104,6 +109,8 @@ impl Life {
         let now_ns = before_ns.saturating_add(passed_ns);
         self.record.elapsed_ns = now_ns;
         let ended = |each_ns: u64| now_ns / each_ns - before_ns / each_ns;
+        self.window_ended |= ended(goal.window_ns) > 0;
+        self.part_ended |= ended(goal.window_ns / PARTS) > 0;
         for _ in 0..ended(goal.window_ns).min(WINDOWS as u64 + 1) {
             self.record.arrived_bytes.rotate_right(1);
             if let Some(latest) = self.record.arrived_bytes.first_mut() {
@@ -133,31 +140,32 @@ impl Life {
         }
     }
 
-    fn uncounted_ns(&self, mono_ns: i64) -> u64 {
-        self.counted_ns.map_or(0, |before_ns| u64::try_from(mono_ns.saturating_sub(before_ns)).unwrap_or(0))
+    /// Hears what time it is.
+    fn clock(&mut self, mono_ns: i64) {
+        let before_ns = self.counted_ns.replace(mono_ns).unwrap_or(mono_ns);
+        if let (Some(goal), Ok(passed_ns)) = (self.goal(), u64::try_from(mono_ns.saturating_sub(before_ns))) {
+            self.pass(goal, passed_ns);
+        }
     }
 
-    /// Hears how far the chip is worn at `mono_ns`, and decides on the wear index.
-    fn decide(&mut self, goal: Goal, wear: Wear, mono_ns: i64) {
-        let window = self.record.elapsed_ns / goal.window_ns;
-        let first = self.record.budget_bytes == 0;
-        self.pass(goal, self.uncounted_ns(mono_ns));
-        self.counted_ns = Some(mono_ns);
-        (self.fresh_bytes, self.left_bytes) = (0, wear.left_bytes);
-        if first {
+    /// Hears how far the chip is worn, and decides on the wear index.
+    fn decide(&mut self, goal: Goal, wear: Wear) {
+        let window_began = core::mem::take(&mut self.window_ended);
+        (self.part_ended, self.fresh_bytes, self.left_bytes) = (false, 0, wear.left_bytes);
+        if self.record.budget_bytes == 0 {
             self.record.budget_bytes = wear.left_bytes;
         }
         let course = self.course(goal, wear);
-        let over = self.record.elapsed_ns >= goal.life_ns;
-        let begins = first || self.record.elapsed_ns / goal.window_ns > window;
         self.record.wear_index = match self.controller {
-            _ if over => WHOLE,
+            _ if self.record.elapsed_ns >= goal.life_ns => WHOLE,
             Controller::WholeLife => millionths(course.wear_index()),
-            Controller::Paper if begins => millionths(self.papers_index(goal, wear)),
+            Controller::Paper if window_began => millionths(self.papers_index(goal, wear)),
             Controller::Paper => self.record.wear_index,
         };
         let ends_ns = self.record.elapsed_ns.saturating_add((course.lasts_windows() * goal.window_ns as f64) as u64);
-        self.ends_ns = (ends_ns < goal.life_ns).then_some(ends_ns);
+        // What comes in the first window need not go on.
+        let told = self.record.elapsed_ns >= goal.window_ns && ends_ns < goal.life_ns;
+        self.ends_ns = told.then_some(ends_ns);
     }
 
     /// The wear index of the window that begins, FlexFS Eq. (7) and (9). What arrives in it is taken for the mean of the three
@@ -211,19 +219,21 @@ impl Manager {
         self.life = Life::take_up(record, wanted, page_bytes, wall_ns);
     }
 
-    /// Whether it is to be said at `mono_ns` how far the chip is worn: when something like a block of `block_bytes` has
-    /// arrived, or a part of a wear window is over.
-    pub fn asks_for_wear(&self, mono_ns: i64, block_bytes: u64) -> bool {
-        let Some(goal) = self.life.goal() else { return false };
-        self.life.counted_ns.is_none()
-            || self.life.fresh_bytes >= block_bytes
-            || self.life.uncounted_ns(mono_ns) >= goal.window_ns / PARTS
+    /// Hears what time it is, by the clock of requests.
+    pub fn clock(&mut self, mono_ns: i64) {
+        self.life.clock(mono_ns);
     }
 
-    /// Hears how far the chip is worn at `mono_ns`.
-    pub fn heard_of_wear(&mut self, wear: Wear, mono_ns: i64) {
+    /// Whether it is to be said how far the chip is worn: when something like a block of `block_bytes` has arrived, or a part
+    /// of a wear window is over.
+    pub fn asks_for_wear(&self, block_bytes: u64) -> bool {
+        self.has_goal() && (self.life.part_ended || self.life.window_ended || self.life.fresh_bytes >= block_bytes)
+    }
+
+    /// Hears how far the chip is worn.
+    pub fn heard_of_wear(&mut self, wear: Wear) {
         if let Some(goal) = self.life.goal() {
-            self.life.decide(goal, wear, mono_ns);
+            self.life.decide(goal, wear);
         }
     }
 

@@ -46,7 +46,10 @@ pub fn mount<N: Nand>(mut nand: N, options: MountOptions) -> core::result::Resul
     };
     let mut store = before_replay(nand, shape, &found, options);
     match open_volume(&mut store, &found) {
-        Ok(()) => Ok(store),
+        Ok(()) => {
+            store.tell_wear_now();
+            Ok(store)
+        }
         Err(error) => Err((store.into_chip(), error)),
     }
 }

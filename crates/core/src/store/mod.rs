@@ -95,6 +95,7 @@ impl<N: Nand> Store<N> {
     /// Hears that a request came, and when, by a clock that never jumps.
     pub fn request(&mut self, mono_ns: i64) {
         self.records.set_mono_ns(mono_ns);
+        self.records.manager.clock(self.records.mono_ns);
         self.tell_wear();
         self.records.manager.heard_of_request(self.records.mono_ns);
     }

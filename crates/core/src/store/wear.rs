@@ -21,8 +21,7 @@ pub(super) fn left_bytes<N: Nand>(records: &Records<N>) -> u64 {
 
 /// Capacity of a block, bytes.
 fn block_bytes<N: Nand>(records: &Records<N>) -> u64 {
-    let shape = records.flash.shape();
-    u64::from(shape.native.content_slots()) * shape.slot_bytes as u64
+    records.flash.shape().geometry.block_bytes()
 }
 
 /// What of SLC blocks is to be moved to native ones, bytes. Hot data stays.
@@ -47,12 +46,13 @@ impl<N: Nand> Records<N> {
 impl<N: Nand> Store<N> {
     /// Tells the managers how far the chip is worn, where they ask.
     pub(super) fn tell_wear(&mut self) {
-        if self.records.manager.asks_for_wear(self.records.mono_ns, block_bytes(&self.records)) {
+        if self.records.manager.asks_for_wear(block_bytes(&self.records)) {
             self.tell_wear_now();
         }
     }
 
-    fn tell_wear_now(&mut self) {
+    /// Tells them, asked or not.
+    pub fn tell_wear_now(&mut self) {
         let records = &mut self.records;
         let shape = records.flash.shape();
         let wear = Wear {
@@ -60,7 +60,7 @@ impl<N: Nand> Store<N> {
             owed_bytes: owed_bytes(records),
             bits_per_cell: (shape.native.content_slots() / shape.slc.content_slots().max(1)) as u8,
         };
-        records.manager.heard_of_wear(wear, records.mono_ns);
+        records.manager.heard_of_wear(wear);
     }
 
     /// What the next anchors say of the volume's life.

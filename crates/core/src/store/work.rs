@@ -25,6 +25,7 @@ impl<N: Nand> Store<N> {
         self.records.set_mono_ns(mono_ns);
         self.records.set_wall_ns(wall_ns);
         let mono_ns = self.records.mono_ns;
+        self.records.manager.clock(mono_ns);
         self.tell_wear();
         let look = self.look(Call::REMOVAL);
         let job = self.records.manager.next_job(&look, mono_ns);

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use emulator::Profile;
 use flexfs_core::Policy;
+use flexfs_core::wear::Goal;
 
 use crate::size;
 pub use files::{Get, Ls, Mkdir, Put, Rm};
@@ -29,7 +30,7 @@ pub use repro::{Asked, Repro};
 pub use settings::Settings;
 pub use torture::{Formatted, Torture};
 pub use values::Benchmark;
-use values::{benchmark, label, number, owner, policy, profile, profile_help, uuid};
+use values::{benchmark, label, lifetime, number, owner, policy, profile, profile_help, uuid};
 
 /// FlexFS: a file system for NAND flash that writes at SLC speed and keeps MLC capacity.
 ///
@@ -96,6 +97,9 @@ pub struct Mkfs {
     /// A name for people, at most 32 bytes
     #[arg(long, default_value = "", value_parser = label)]
     pub label: String,
+    /// Guarantee that no block is worn out before this time is over, like 3y (with a wear window: 3y:1d)
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    pub lifetime: Option<Goal>,
     /// Fill it with what is in this directory
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,

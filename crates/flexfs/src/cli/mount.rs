@@ -42,6 +42,8 @@ Options after -o, of which the later wins:
   ro, rw, create=, profile=, policy=, compress=, cache=   as the flags above
   noatime, relatime     whether reading leaves a time (noatime unless said); nodiratime: not on directories
   timing=chip           every operation takes the time that the emulated chip takes for it (none)
+  lifetime=TIME         no block is to be worn out before then: 3y, or with a wear window 3y:1d; none ends that
+  wear=whole-life       who decides how much goes to SLC for that: our controller, or the paper's: wear=paper
   commit=SECONDS        how old a change may get before it reaches flash (0.5)
   writethrough          writes reach the file system at once, not by way of the kernel's cache: slower, but
                         each write on a full volume fails; otherwise one up to 32 MiB later does

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use clap::builder::TypedValueParser;
 use emulator::Profile;
-use flexfs_core::{Atime, Policy};
+use flexfs_core::wear::Controller;
+use flexfs_core::{Atime, Policy, Wanted};
 use rustix::mount::MountFlags;
 
-use super::values::{Compress, Offered, cache, policy_named, read_profile};
+use super::values::{Compress, Offered, cache, lifetime, policy_named, read_profile};
 use crate::fuse::Manner;
 use crate::fuse::pacing::Timing;
 use crate::size;
@@ -24,6 +25,7 @@ pub struct Settings {
     /// The kind of chip asked for; `None` takes the one there is, or makes the default.
     pub profile: Option<Profile>,
     pub policy: Policy,
+    pub life: Wanted,
     pub compress: Compress,
     pub cache_bytes: usize,
     pub atime: Atime,
@@ -44,6 +46,7 @@ impl Default for Settings {
             create: None,
             profile: None,
             policy: Policy::default(),
+            life: Wanted::default(),
             compress: Compress::None,
             cache_bytes: flexfs_core::HOST_CACHE_BYTES,
             atime: Atime::None,
@@ -60,7 +63,7 @@ impl Default for Settings {
 type Act = fn(&mut Settings, &str) -> Result<(), String>;
 
 /// The words that do something; those that end in `=` take a value.
-const WORDS: [(&str, Act); 32] = [
+const WORDS: [(&str, Act); 34] = [
     ("ro", |settings, _| flag(settings, MountFlags::RDONLY, true)),
     ("rw", |settings, _| flag(settings, MountFlags::RDONLY, false)),
     ("noatime", |settings, _| atime(settings, Atime::None)),
@@ -74,6 +77,8 @@ const WORDS: [(&str, Act); 32] = [
     ("compress=", |settings, value| set(&mut settings.compress, compression(value)?)),
     ("policy=", |settings, value| set(&mut settings.policy, policy_named(value)?)),
     ("mode=", |settings, value| set(&mut settings.policy, policy_named(value)?)),
+    ("lifetime=", |settings, value| set(&mut settings.life.goal, Some(lifetime(value)?))),
+    ("wear=", |settings, value| set(&mut settings.life.controller, controller(value)?)),
     ("cache=", |settings, value| set(&mut settings.cache_bytes, cache(value)?)),
     ("create=", |settings, value| set(&mut settings.create, Some(size::parse(value)?))),
     ("profile=", |settings, value| set(&mut settings.profile, Some(read_profile(value)?))),
@@ -198,6 +203,14 @@ fn timing(value: &str) -> Result<Timing, String> {
     clap::ValueEnum::from_str(value, false).map_err(|_| format!("\"{value}\" is no timing: none or chip"))
 }
 
+fn controller(value: &str) -> Result<Controller, String> {
+    match value {
+        "paper" => Ok(Controller::Paper),
+        "whole-life" => Ok(Controller::WholeLife),
+        _ => Err(format!("\"{value}\" decides on no wear: paper or whole-life")),
+    }
+}
+
 fn seconds(value: &str) -> Result<Duration, String> {
     let seconds = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let seconds = seconds.filter(|seconds| !seconds.is_zero() && i64::try_from(seconds.as_nanos()).is_ok());
@@ -230,6 +243,14 @@ mod tests {
         assert_eq!((settings.cache_bytes, settings.create), (1 << 20, Some(64 << 20)));
         assert_eq!(settings.manner.timing, Timing::Chip);
         assert!(settings.compress == Compress::Lz4 && settings.policy == Policy::SLC_ONLY);
+        let settings = after(&["lifetime=3y:1d", "wear=paper"]);
+        let goal = settings.life.goal.unwrap();
+        assert_eq!((goal.life_ns / 1_000_000_000, goal.window_ns), (94_672_800, 86_400_000_000_000));
+        assert_eq!(settings.life.controller, Controller::Paper);
+        assert_eq!(after(&["lifetime=3y", "lifetime=none"]).life.goal.unwrap().life_ns, 0);
+        for wrong in ["lifetime=0s", "lifetime=3", "lifetime=1d:2d", "lifetime=9999y", "wear=less"] {
+            assert!(Settings::check(wrong).is_err(), "{wrong}");
+        }
         for wrong in
             ["commit=0", "commit=-1", "commit=soon", "commit=1e300", "cache=1", "compress=zip", "mode=x", "timing=no"]
         {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
 use emulator::Profile;
+use flexfs_core::wear::Goal;
 use flexfs_core::{Compression, Policy};
 use lab::bench::Workload;
 
@@ -60,6 +61,26 @@ pub fn policy() -> impl TypedValueParser<Value = Policy> {
 pub fn policy_named(name: &str) -> Result<Policy, String> {
     let names = Policy::PRESETS.map(Policy::name).join(", ");
     Policy::from_text(name).map_err(|wrong| format!("\"{name}\": {wrong}; policies are {names}, slc-buffer=N%"))
+}
+
+/// The lifetime that is to be guaranteed, and the length of a wear window behind a colon: `3y`, `3y:1d`; `none` for none.
+pub fn lifetime(text: &str) -> Result<Goal, String> {
+    const WRONG: &str = "write how long the chip shall live, like 3y or 90days, with a wear window like 3y:1d, or none";
+    let time_ns = |text: &str| {
+        let time = humantime::parse_duration(text).ok()?;
+        u64::try_from(time.as_nanos()).ok().filter(|&ns| ns > 0 && i64::try_from(ns).is_ok())
+    };
+    if text == "none" {
+        return Ok(Goal { life_ns: 0, window_ns: 0 });
+    }
+    let goal = match text.split_once(':') {
+        None => time_ns(text).map(Goal::of_life),
+        Some((life, window)) => time_ns(life)
+            .zip(time_ns(window))
+            .map(|(life_ns, window_ns)| Goal { life_ns, window_ns })
+            .filter(|goal| goal.window_ns <= goal.life_ns),
+    };
+    goal.ok_or_else(|| format!("\"{text}\" is no lifetime: {WRONG}"))
 }
 
 /// A value that is read by `read`, of which some are known by name, for shells to offer.

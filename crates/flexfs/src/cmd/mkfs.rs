@@ -30,6 +30,7 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
         None => {
             let mut new = NewImage { replace: args.force, ..NewImage::unique(&profile, &args.label)? };
             new.format.volume_id = args.volume_id.unwrap_or(new.format.volume_id);
+            new.format.goal = args.lifetime;
             image::make(&args.image, &new)?;
         }
         Some(source) => make_from(source, args, &profile)?,
@@ -55,7 +56,7 @@ fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
             root_uid: 0,
             root_gid: 0,
             blank: true,
-            goal: None,
+            goal: args.lifetime,
             now_ns,
         },
         replace: args.force,

@@ -111,11 +111,12 @@ fn serve(order: &Order) -> Result<ExitCode> {
     check(order)?;
     check_image(order)?;
     let made = Made::what_is_missing(order)?;
-    let Settings { policy, compress, cache_bytes, atime, commit, sync_image, mut manner, .. } = order.settings;
+    let Settings { policy, life, compress, cache_bytes, atime, commit, sync_image, mut manner, .. } = order.settings;
     let read_only = manner.read_only();
     let options = MountOptions {
         read_only,
         policy,
+        life,
         compression: compress.into(),
         cache_bytes,
         atime,

@@ -1,7 +1,8 @@
 //! What stands in a recording. Invariant: what is written reads back as the same.
 
 use emulator::{TraceEntry, TraceOp};
-use flexfs_core::{Atime, Compression, Ino, MountOptions, Policy, Times};
+use flexfs_core::wear::{Controller, Goal};
+use flexfs_core::{Atime, Compression, Ino, MountOptions, Policy, Times, Wanted};
 use nand::CellMode;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,9 @@ pub struct Header {
     relatime: bool,
     /// Whether the caller keeps the times of changes of regular files.
     times_of_caller: bool,
+    /// A lifetime and a wear window that were asked for, ns, and whether the paper's controller was.
+    lifetime_ns: Option<[u64; 2]>,
+    papers_controller: bool,
     now_ns: i64,
 }
 
@@ -31,6 +35,8 @@ impl Header {
             commit_ns: options.commit_ns,
             relatime: options.atime == Atime::Relative,
             times_of_caller: options.times == Times::OfCaller,
+            lifetime_ns: options.life.goal.map(|goal| [goal.life_ns, goal.window_ns]),
+            papers_controller: options.life.controller == Controller::Paper,
             now_ns: options.now_ns,
         })
     }
@@ -44,6 +50,10 @@ impl Header {
         Ok(MountOptions {
             read_only: false,
             policy,
+            life: Wanted {
+                goal: self.lifetime_ns.map(|[life_ns, window_ns]| Goal { life_ns, window_ns }),
+                controller: if self.papers_controller { Controller::Paper } else { Controller::WholeLife },
+            },
             compression: Compression::None,
             atime: if self.relatime { Atime::Relative } else { Atime::None },
             times: if self.times_of_caller { Times::OfCaller } else { Times::OfVolume },
