@@ -1,11 +1,14 @@
 //! Background migration as it goes on: when the next page is due, and whether emptied blocks wait for a checkpoint.
 //!
 //! Invariant: no page is migrated within `t_wait` after a request, nor within `t_trig` after the start of the last one;
-//! a checkpoint that frees migrated blocks comes once for each time the region was emptied.
+//! a checkpoint that frees migrated blocks comes once for each time the region was emptied, and only where they matter.
 
 use super::Manager;
 use super::job::{Job, View};
 use crate::policy::migrate;
+
+/// Blocks are wanting where fewer than one in so many are free.
+const FREE_PART: u64 = 4;
 
 /// How far migration has come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,7 +78,9 @@ impl Manager {
             let has_work = unreleased || migrate::choose(self.migratable(view), migrate.order).is_some();
             return has_work.then_some(Job::Idle { until_ns: Some(begin_ns) });
         }
-        let release = || (unreleased && view.has_waiting()).then_some(Job::Checkpoint);
+        // Where many are free, the next checkpoint due frees these as well.
+        let needs_room = || u64::from(view.supply().free) * FREE_PART < view.blocks().count() as u64;
+        let release = || (unreleased && needs_room() && view.has_waiting()).then_some(Job::Checkpoint);
         let victim = view.victim().or_else(|| migrate::choose(self.migratable(view), migrate.order));
         let Some(victim) = victim.filter(|_| view.may_copy()) else { return release() };
         // Where room is wanting, the next burst would have to do without SLC: all the idle time is used.

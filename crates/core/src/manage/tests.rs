@@ -258,7 +258,10 @@ fn the_policy_says_which_block_is_emptied_first() {
 fn one_checkpoint_frees_what_was_migrated_once_nothing_is_left_to_migrate() {
     let mut manager = migrating();
     manager.heard_of_migration(1, Migrated { start_ns: 200, moved: true, emptied: true });
-    let seen = Seen { waiting: true, ..Seen::new(&[(1, Holds::Log, 0)]) };
+    let blocks: Vec<_> = (1..=36).map(|number| (number, Holds::Log, 0)).collect();
+    let mut seen = Seen { waiting: true, ..Seen::new(&blocks) };
+    assert_eq!(manager.next_job(&seen, 201), Job::Idle { until_ns: None }, "a quarter is free");
+    seen.supply.free = 8;
     assert_eq!(manager.next_job(&seen, 201), Job::Checkpoint);
     manager.heard_of_checkpoint();
     assert_eq!(manager.next_job(&seen, 202), Job::Idle { until_ns: None });
@@ -267,7 +270,7 @@ fn one_checkpoint_frees_what_was_migrated_once_nothing_is_left_to_migrate() {
 #[test]
 fn migration_that_lacks_a_block_releases_those_it_emptied_first() {
     let mut manager = migrating();
-    let seen = Seen { waiting: true, room: false, supply: with_free(1), ..Seen::new(&[(1, Holds::Log, 50)]) };
+    let seen = Seen { waiting: true, room: false, supply: with_free(1), ..Seen::new(&[(1, Holds::Log, 50); 5]) };
     assert_eq!(manager.next_job(&seen, 200), Job::Idle { until_ns: None });
     manager.heard_of_migration(2, Migrated { start_ns: 150, moved: true, emptied: true });
     assert_eq!(manager.next_job(&seen, 200), Job::Checkpoint);
