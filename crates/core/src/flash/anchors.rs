@@ -20,6 +20,8 @@ use crate::format::tag::{Kind, Tag};
 
 /// Erases an anchor block may be ahead of the average before another takes its place.
 const WEAR_MARGIN: u32 = 32;
+/// The same, as a part of what a block endures: one in so many.
+const MARGIN_PART: u32 = 4;
 
 /// The block of the pair that does not hold the newest anchor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -379,7 +381,8 @@ impl<N: Nand> Slots<N> {
     fn is_worn(&self, block: u32) -> bool {
         let entry = self.blocks.get(block).entry;
         let bad = entry.used_as == Use::Bad || entry.failing || self.nand.is_bad(block);
-        !bad && self.blocks.is_ahead(block, WEAR_MARGIN)
+        let margin = (self.nand.endurance(CellMode::Native) / MARGIN_PART).clamp(1, WEAR_MARGIN);
+        !bad && self.blocks.levels() && self.blocks.is_ahead(block, margin)
     }
 }
 

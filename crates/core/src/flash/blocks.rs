@@ -55,6 +55,11 @@ pub struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
     LeastWorn,
+    /// For content that will stay for a while: one that has a single cycle left of so many, which it need not begin soon
+    /// after; else the least worn.
+    Settling {
+        endurance: u32,
+    },
     /// For content that has not changed for long.
     MostWorn,
 }
@@ -192,6 +197,8 @@ impl Drop for Edit<'_> {
 /// All blocks.
 pub struct BlockTable {
     blocks: Vec<Block>,
+    /// Where free blocks are taken in turn, whatever their wear: the one taken last.
+    last_taken: Option<u32>,
     books: Books,
     live_bytes: u64,
     bad: u32,
@@ -201,7 +208,7 @@ impl BlockTable {
     /// The table of these entries.
     pub fn new(entries: Vec<BlockEntry>) -> Self {
         let blocks = entries.into_iter().map(|entry| Block { entry, ..Block::default() }).collect();
-        let mut table = Self { blocks, books: Books::default(), live_bytes: 0, bad: 0 };
+        let mut table = Self { blocks, last_taken: None, books: Books::default(), live_bytes: 0, bad: 0 };
         table.recount();
         table
     }
@@ -360,13 +367,37 @@ impl BlockTable {
         (before.take(ahead_blocks as usize).count() < ahead_blocks as usize).then_some(number)
     }
 
+    /// From now on free blocks are taken in turn, whatever their wear.
+    pub fn take_in_turn(&mut self) {
+        self.last_taken = Some(0);
+    }
+
+    /// Whether free blocks are taken by their wear.
+    pub fn levels(&self) -> bool {
+        self.last_taken.is_none()
+    }
+
+    /// A block was taken.
+    pub fn note_taken(&mut self, number: u32) {
+        self.last_taken = self.last_taken.map(|_| number);
+    }
+
     /// When the turn of a block comes to be taken; the least first.
     fn turns(&self, horizon: Horizon, take: Take) -> impl Fn(u32, &Block) -> (bool, u32, bool, bool) + use<> {
         let for_anchors = self.free_for_anchors(horizon).count();
+        let (last_taken, blocks) = (self.last_taken, self.len().max(1));
         move |number, block| {
             let kept = for_anchors <= ANCHORS_KEPT && number < ANCHOR_BLOCKS;
             let erases = block.entry.erases + u32::from(!block.entry.erased);
-            let wear = if take == Take::MostWorn { u32::MAX - erases } else { erases };
+            let wear = match last_taken {
+                Some(last) => (number + blocks - 1 - last.min(blocks - 1)) % blocks,
+                None => match take {
+                    Take::LeastWorn => erases,
+                    Take::Settling { endurance } if erases + 1 == endurance => 0,
+                    Take::Settling { .. } => erases,
+                    Take::MostWorn => u32::MAX - erases,
+                },
+            };
             (kept, wear, !block.entry.erased, number < ANCHOR_BLOCKS)
         }
     }

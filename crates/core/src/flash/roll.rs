@@ -5,8 +5,9 @@
 
 use alloc::vec;
 
-use nand::Nand;
+use nand::{CellMode, Nand};
 
+use super::blocks::Take;
 use super::head::{Exposed, Head, HeadId};
 use super::slots::Slots;
 use super::{Flash, Purpose};
@@ -82,7 +83,14 @@ impl<N: Nand> Flash<N> {
             self.ready_step()?;
             return Ok(None);
         }
-        let next = self.slots.blocks.pick(self.horizon(), purpose.take).ok_or(Error::NoSpace)?;
+        // What goes to native cells stays longer than what waits in SLC cells to be moved there.
+        let take = match purpose.take {
+            Take::LeastWorn if id == HeadId::Native => {
+                Take::Settling { endurance: self.slots.nand.endurance(CellMode::Native) }
+            }
+            take => take,
+        };
+        let next = self.slots.blocks.pick(self.horizon(), take).ok_or(Error::NoSpace)?;
         if !self.slots.blocks.get(next).entry.erased {
             // One that is erased is picked again, unless that failed.
             self.slots.erase(next, purpose.cause)?;
@@ -91,6 +99,7 @@ impl<N: Nand> Flash<N> {
         if let Some(mut found) = self.slots.blocks.get_mut(next) {
             found.open = true;
         }
+        self.slots.blocks.note_taken(next);
         self.slots.head_mut(id).next = Some(next);
         Ok(Some(next))
     }

@@ -84,6 +84,9 @@ impl Manager {
                 _ => {}
             }
         }
+        if !self.policy.levels() {
+            return None;
+        }
         let victim = level::choose(view.blocks(), || view.worn_erases(), view.endurance())?;
         Some(Job::Level { victim })
     }

@@ -15,6 +15,8 @@ const PARTS: u64 = 64;
 const PARTS_NOW: usize = 8;
 /// Time between two mounts that is believed, ns: 31 days.
 const AWAY_MAX_NS: u64 = 31 * 24 * 60 * 60 * 1_000_000_000;
+/// Of a window, the part before the end of the life in which the budget may run out without a word: one in so many.
+const SOON: u64 = 16;
 /// What data costs beyond the arithmetic is told once it has taken one part in so many of the budget.
 const TOLD_FROM: u64 = 100;
 
@@ -25,6 +27,8 @@ pub struct Wear {
     pub left_bytes: u64,
     /// What stands in SLC blocks, and is to be moved to native ones, bytes.
     pub owed_bytes: u64,
+    /// Room that is left in blocks that were opened: it was paid for, and what comes next goes there.
+    pub begun_bytes: u64,
     pub bits_per_cell: u8,
 }
 
@@ -164,7 +168,8 @@ impl Life {
         };
         let ends_ns = self.record.elapsed_ns.saturating_add((course.lasts_windows() * goal.window_ns as f64) as u64);
         // What comes in the first window need not go on.
-        let told = self.record.elapsed_ns >= goal.window_ns && ends_ns < goal.life_ns;
+        let begun = self.record.elapsed_ns >= goal.window_ns;
+        let told = begun && ends_ns.saturating_add(goal.window_ns / SOON) < goal.life_ns;
         self.ends_ns = told.then_some(ends_ns);
     }
 
@@ -181,13 +186,13 @@ impl Life {
 
     fn course(&self, goal: Goal, wear: Wear) -> Course {
         let elapsed_windows = self.record.elapsed_ns as f64 / goal.window_ns as f64;
-        let part_ns = (goal.window_ns / PARTS).max(1);
-        let current = (self.record.elapsed_ns % part_ns) as f64 / part_ns as f64;
-        let parts = (PARTS_NOW - 1) as f64 + current;
+        // Not with the current part, in which a request may just have come that those before it do not make up for.
+        let recent_bytes: u64 = self.parts.iter().skip(1).sum();
+        let parts = PARTS as f64 / (PARTS_NOW - 1) as f64;
         Course {
             left_bytes: wear.left_bytes as f64 - wear.owed_bytes as f64,
             windows_left: goal.windows_left(self.record.elapsed_ns),
-            rate_now: self.parts.iter().sum::<u64>() as f64 * PARTS as f64 / parts,
+            rate_now: recent_bytes as f64 * parts,
             rate_mean: self.record.total_bytes as f64 / elapsed_windows.max(PARTS_NOW as f64 / PARTS as f64),
             overhead: self.overhead(wear),
             bits_per_cell: wear.bits_per_cell,
@@ -200,7 +205,7 @@ impl Life {
         if total_bytes < budget_bytes / TOLD_FROM {
             return 0.0;
         }
-        let spent = budget_bytes.saturating_sub(wear.left_bytes) + wear.owed_bytes;
+        let spent = (budget_bytes + wear.owed_bytes).saturating_sub(wear.left_bytes + wear.begun_bytes);
         let due = total_bytes + slc_bytes * u64::from(wear.bits_per_cell);
         spent.saturating_sub(due) as f64 / total_bytes.max(1) as f64
     }

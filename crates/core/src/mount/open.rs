@@ -28,6 +28,7 @@ use crate::store::names;
 use crate::store::options::MountOptions;
 use crate::store::records::Volume;
 use crate::store::report::Ended;
+use crate::store::wear;
 
 /// Sequence numbers left out after a recovery: those of programs in flight that nobody saw.
 pub const SEQ_GAP: u64 = 1024;
@@ -47,7 +48,7 @@ pub fn mount<N: Nand>(mut nand: N, options: MountOptions) -> core::result::Resul
     let mut store = before_replay(nand, shape, &found, options);
     match open_volume(&mut store, &found) {
         Ok(()) => {
-            store.tell_wear_now();
+            wear::tell_now(store.records_mut());
             Ok(store)
         }
         Err(error) => Err((store.into_chip(), error)),
@@ -110,6 +111,7 @@ fn open_volume<N: Nand>(store: &mut Store<N>, found: &Found) -> Result<()> {
 
 /// Fills the block table from its pages and what the anchor adds.
 fn load_tables<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
+    let levels = store.records().options().policy.levels();
     let slots = store.records_mut().flash_mut().slots_mut();
     let slot_bytes = slots.shape().slot_bytes;
     let mut tables = Tables::empty(anchor.blocks, slot_bytes);
@@ -153,6 +155,9 @@ fn load_tables<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
     }
     let mut blocks = BlockTable::new(entries);
     doubtful.into_iter().for_each(|block| blocks.doubt(block));
+    if !levels {
+        blocks.take_in_turn();
+    }
     slots.set_blocks(blocks);
     store.set_tables(tables);
     Ok(())

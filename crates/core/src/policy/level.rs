@@ -2,9 +2,10 @@
 
 use super::{BlockView, Holds};
 
-/// How far a block's erase count may fall behind the most worn one's before its content is moved.
+/// How far a block's erase count may fall behind the most worn one's before its content is moved: more would be a part of
+/// the life that matters, less would wear blocks for little.
 fn wear_gap(endurance: u32) -> u32 {
-    (endurance / 100).max(16)
+    (endurance / 100).max(16).min((endurance / 4).max(2))
 }
 
 /// The block whose content is to move to the most worn free one, `worn_erases` times erased: the least erased one, if it

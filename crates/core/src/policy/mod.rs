@@ -42,6 +42,8 @@ pub struct Policy {
     slc_blocks_max: Option<u8>,
     /// Which blocks idle time collects when free ones are about to run out.
     collect: Regions,
+    /// Whether wear is levelled: the least worn free block is taken first, and what hardly changes moves to worn blocks.
+    levels: bool,
 }
 
 impl Policy {
@@ -55,6 +57,7 @@ impl Policy {
         keeps_hot: false,
         slc_blocks_max: None,
         collect: Regions::Native,
+        levels: true,
     };
     /// FlexFS §4.1.1: the same, with migration in idle time as well.
     pub const BM: Self = Self { name: "bm", migrate: Some(Migrate::PAPER), ..Self::BASELINE };
@@ -83,6 +86,16 @@ impl Policy {
     /// The same policy under another name, with idle time collecting both regions.
     pub const fn collecting_both(self, name: &'static str) -> Self {
         Self { name, collect: Regions::Both, ..self }
+    }
+
+    /// The same policy under another name, without any levelling of wear: free blocks are taken in turn.
+    pub const fn without_levelling(self, name: &'static str) -> Self {
+        Self { name, levels: false, ..self }
+    }
+
+    /// Whether wear is levelled.
+    pub fn levels(self) -> bool {
+        self.levels
     }
 
     /// Its name on a command line, without parameters.

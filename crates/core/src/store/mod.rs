@@ -96,7 +96,7 @@ impl<N: Nand> Store<N> {
     pub fn request(&mut self, mono_ns: i64) {
         self.records.set_mono_ns(mono_ns);
         self.records.manager.clock(self.records.mono_ns);
-        self.tell_wear();
+        wear::tell(&mut self.records);
         self.records.manager.heard_of_request(self.records.mono_ns);
     }
 
@@ -111,7 +111,7 @@ impl<N: Nand> Store<N> {
             self.records.buffer.nothing_waits();
         }
         self.records.buffer.wait_since(self.records.mono_ns);
-        self.tell_wear();
+        wear::tell(&mut self.records);
         match followed.and_then(|()| self.make_room(call)) {
             Err(Error::NoSpace) if call.gives_back() => {
                 // Not even for that there is room: so many blocks went bad that this is the end.

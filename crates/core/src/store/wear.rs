@@ -4,19 +4,27 @@
 
 use nand::{CellMode, Nand};
 
-use super::Store;
 use super::records::Records;
+use crate::flash::head::HeadId;
 use crate::format::manager::ManagerRecord;
 use crate::format::table::Use;
 use crate::manage::life::Wear;
 use crate::policy::Region;
 
-/// Native block capacity that can still be opened within the endurance, bytes.
+/// One block in so many keeps a cycle to itself: when the last ones are spent, not every block can be at its end.
+const UNEVEN: u64 = 10;
+
+/// Native block capacity that can still be opened within the endurance, bytes. Blocks of anchors wear by themselves, and
+/// hardly.
 pub(super) fn left_bytes<N: Nand>(records: &Records<N>) -> u64 {
-    let blocks = records.flash.blocks();
-    let good = u64::from(blocks.len().saturating_sub(blocks.bad()));
-    let endurance = u64::from(records.flash.slots().nand().endurance(CellMode::Native));
-    (good * endurance).saturating_sub(blocks.cycles()) * block_bytes(records)
+    let endurance = records.flash.slots().nand().endurance(CellMode::Native);
+    let blocks = records.flash.blocks().iter().map(|(_, block)| block);
+    let (mut left, mut count) = (0, 0);
+    for block in blocks.filter(|block| !matches!(block.entry.used_as, Use::Anchor | Use::Bad)) {
+        left += u64::from(endurance.saturating_sub(block.cycles()));
+        count += 1;
+    }
+    left.saturating_sub(count / UNEVEN) * block_bytes(records)
 }
 
 /// Capacity of a block, bytes.
@@ -43,29 +51,37 @@ impl<N: Nand> Records<N> {
     }
 }
 
-impl<N: Nand> Store<N> {
-    /// Tells the managers how far the chip is worn, where they ask.
-    pub(super) fn tell_wear(&mut self) {
-        if self.records.manager.asks_for_wear(block_bytes(&self.records)) {
-            self.tell_wear_now();
-        }
-    }
+/// Native block capacity of opened blocks that is not used yet, bytes.
+fn begun_bytes<N: Nand>(records: &Records<N>) -> u64 {
+    let (slots, shape) = (records.flash.slots(), records.flash.shape());
+    let unused = |id: HeadId| {
+        let content_slots = u64::from(shape.mode(id.mode()).content_slots().max(1));
+        u64::from(slots.room(id)) * block_bytes(records) / content_slots
+    };
+    HeadId::ALL.into_iter().map(unused).sum()
+}
 
-    /// Tells them, asked or not.
-    pub fn tell_wear_now(&mut self) {
-        let records = &mut self.records;
-        let shape = records.flash.shape();
-        let wear = Wear {
-            left_bytes: left_bytes(records),
-            owed_bytes: owed_bytes(records),
-            bits_per_cell: (shape.native.content_slots() / shape.slc.content_slots().max(1)) as u8,
-        };
-        records.manager.heard_of_wear(wear);
+/// Tells the managers how far the chip is worn, where they ask.
+pub(super) fn tell<N: Nand>(records: &mut Records<N>) {
+    if records.manager.asks_for_wear(block_bytes(records)) {
+        tell_now(records);
     }
+}
 
-    /// What the next anchors say of the volume's life.
-    pub(super) fn record_life(&mut self) {
-        self.tell_wear_now();
-        self.records.volume.manager = self.records.manager.life_record();
-    }
+/// Tells them, asked or not.
+pub fn tell_now<N: Nand>(records: &mut Records<N>) {
+    let shape = records.flash.shape();
+    let wear = Wear {
+        left_bytes: left_bytes(records),
+        owed_bytes: owed_bytes(records),
+        begun_bytes: begun_bytes(records),
+        bits_per_cell: (shape.native.content_slots() / shape.slc.content_slots().max(1)) as u8,
+    };
+    records.manager.heard_of_wear(wear);
+}
+
+/// What the next anchors say of the volume's life.
+pub(super) fn record_life<N: Nand>(records: &mut Records<N>) {
+    tell_now(records);
+    records.volume.manager = records.manager.life_record();
 }

@@ -5,6 +5,7 @@ use nand::{Cause, Nand, NandError};
 use super::Store;
 use super::collector::{self, Why};
 use super::commit::Commit;
+use super::wear;
 use crate::error::Result;
 use crate::flash::head::HeadId;
 use crate::format::place::Slot;
@@ -26,7 +27,7 @@ impl<N: Nand> Store<N> {
         self.records.set_wall_ns(wall_ns);
         let mono_ns = self.records.mono_ns;
         self.records.manager.clock(mono_ns);
-        self.tell_wear();
+        wear::tell(&mut self.records);
         let look = self.look(Call::REMOVAL);
         let job = self.records.manager.next_job(&look, mono_ns);
         if let Job::Idle { until_ns } = job {
@@ -198,7 +199,7 @@ impl<N: Nand> Store<N> {
     /// Brings everything in memory into the log and fixes the point of the log a checkpoint stands for.
     fn begin_checkpoint(&mut self, clean: bool) -> Result<()> {
         self.checkpointer.begin(&mut self.records, clean)?;
-        self.record_life();
+        wear::record_life(&mut self.records);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use emulator::Profile;
 use flexfs_core::dump::SlotState;
-use flexfs_core::{Fs, MountOptions, Policy, ROOT_INO};
+use flexfs_core::{Fs, MountOptions, Policy, ROOT_INO, Wanted};
 use serde::{Deserialize, Serialize};
 
 use crate::content::mix;
@@ -92,7 +92,7 @@ impl Course {
 impl Bursts {
     pub fn setting(&self, policy: Policy) -> Result<Setting, PlayError> {
         let profile = Profile::default().with_capacity(self.chip_bytes)?;
-        Ok(Setting { profile, host: self.host, policy, seed: self.seed })
+        Ok(Setting { profile, host: self.host, policy, life: Wanted::default(), seed: self.seed })
     }
 
     pub fn workload(&self) -> String {

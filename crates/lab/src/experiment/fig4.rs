@@ -2,6 +2,7 @@
 //! idle time. Invariant: blocks are counted by what the chip and the volume say, never by what migration should do.
 
 use emulator::Profile;
+use flexfs_core::Wanted;
 use nand::{CellMode, Nand};
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +58,7 @@ fn jobs() -> Vec<Job> {
 fn setting() -> Result<Setting, PlayError> {
     let profile = Profile::default();
     let profile = profile.with_capacity(BLOCKS * profile.block_bytes())?;
-    Ok(Setting { profile, host: HostCost::NONE, policy: schemes::BM, seed: 1 })
+    Ok(Setting { profile, host: HostCost::NONE, policy: schemes::BM, life: Wanted::default(), seed: 1 })
 }
 
 fn count(player: &mut Player) -> Result<Blocks, PlayError> {

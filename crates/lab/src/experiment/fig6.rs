@@ -2,6 +2,7 @@
 //! the volume's α is compared with the figure's weighted mean of pauses that are known from the workload alone.
 
 use emulator::Profile;
+use flexfs_core::Wanted;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -49,7 +50,7 @@ fn jobs() -> Vec<Job> {
 
 fn setting() -> Result<Setting, PlayError> {
     let profile = Profile::default().with_capacity(128 << 20)?;
-    Ok(Setting { profile, host: HostCost::NONE, policy: schemes::DA, seed: 1 })
+    Ok(Setting { profile, host: HostCost::NONE, policy: schemes::DA, life: Wanted::default(), seed: 1 })
 }
 
 fn write() -> Result<Windows, ExperimentError> {

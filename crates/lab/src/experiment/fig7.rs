@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use emulator::Profile;
 use flexfs_core::dump::IndexEntry;
-use flexfs_core::{Fs, MountOptions, Policy};
+use flexfs_core::{Fs, MountOptions, Policy, Wanted};
 use serde::{Deserialize, Serialize};
 
 use super::{Bar, Experiment, ExperimentError, Job, Outcome, Parameters, Results, Row, Table, schemes};
@@ -68,7 +68,7 @@ fn job_name(scheme: &str) -> String {
 
 fn setting(policy: Policy) -> Result<Setting, PlayError> {
     let profile = Profile::default().with_capacity(64 << 20)?;
-    Ok(Setting { profile, host: HostCost::NONE, policy, seed: 1 })
+    Ok(Setting { profile, host: HostCost::NONE, policy, life: Wanted::default(), seed: 1 })
 }
 
 /// Writes so many pages over the beginning of a file, or makes it.

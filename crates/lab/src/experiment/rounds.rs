@@ -2,7 +2,7 @@
 //! Invariant: every scheme plays the same rounds, of the same data and the same idle times.
 
 use emulator::{Chip, Profile};
-use flexfs_core::{Ino, Policy, ROOT_INO};
+use flexfs_core::{Ino, Policy, ROOT_INO, Wanted};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub struct Answers {
 impl Rounds {
     pub fn setting(&self, policy: Policy) -> Result<Setting, PlayError> {
         let profile = Profile::default().with_capacity(CHIP_BYTES)?;
-        Ok(Setting { profile, host: self.host, policy, seed: self.seed })
+        Ok(Setting { profile, host: self.host, policy, life: Wanted::default(), seed: self.seed })
     }
 
     pub fn workload(&self) -> String {

@@ -2,7 +2,7 @@
 //! overheads, what a page write takes at the file system. Invariant: times are measured by doing the operations.
 
 use emulator::{Chip, Profile};
-use flexfs_core::Policy;
+use flexfs_core::{Policy, Wanted};
 use nand::{Cause, CellMode, Nand};
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +123,7 @@ fn settle(chip: &mut Chip) -> Result<u64, ExperimentError> {
 
 fn overhead_setting(policy: Policy) -> Result<Setting, PlayError> {
     let profile = Profile::default().with_capacity(64 << 20)?;
-    Ok(Setting { profile, host: HostCost::OMAP2420, policy, seed: 1 })
+    Ok(Setting { profile, host: HostCost::OMAP2420, policy, life: Wanted::default(), seed: 1 })
 }
 
 /// Writes a file and syncs it: what a page of it took.

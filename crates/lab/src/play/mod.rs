@@ -9,7 +9,7 @@ mod ledger;
 mod player;
 
 use emulator::{EmulatorError, Profile, ProfileError};
-use flexfs_core::{Error, Policy};
+use flexfs_core::{Error, Policy, Wanted};
 
 pub use host::HostCost;
 pub use ledger::Ledger;
@@ -22,6 +22,8 @@ pub struct Setting {
     pub profile: Profile,
     pub host: HostCost,
     pub policy: Policy,
+    /// A life that is to be guaranteed from formatting on, and who decides on it.
+    pub life: Wanted,
     /// Decides the chip's chance events and the volume's identity.
     pub seed: u64,
 }

@@ -71,7 +71,7 @@ impl Player {
             root_uid: 0,
             root_gid: 0,
             blank: true,
-            goal: None,
+            goal: setting.life.goal,
             now_ns,
         };
         Fs::format(&mut chip, &options).map_err(|source| PlayError::Fs { doing: "formatting", source })?;
@@ -87,7 +87,7 @@ impl Player {
         }
         let (start_ns, before_ns) = (chip.now_ns(), chip.counters().flash_ns);
         let now_ns = BASE_NS + start_ns as i64;
-        let options = MountOptions { policy: setting.policy, now_ns, ..MountOptions::default() };
+        let options = MountOptions { policy: setting.policy, life: setting.life, now_ns, ..MountOptions::default() };
         let fs = Fs::mount(chip, options).map_err(|(_, source)| PlayError::Fs { doing: "mounting", source })?;
         // What the chip was busy with before is over by then.
         let die_free_ns = fs.chip().now_ns().max(start_ns + fs.chip().counters().flash_ns - before_ns);

@@ -3,13 +3,13 @@
 use super::super::{HostCost, Ledger};
 use super::*;
 use emulator::Profile;
-use flexfs_core::Policy;
+use flexfs_core::{Policy, Wanted};
 
 const PAGE_BYTES: u64 = 4096;
 
 fn setting(host: HostCost) -> Setting {
     let profile = Profile::default().with_capacity(16 << 20).unwrap();
-    Setting { profile, host, policy: Policy::default(), seed: 3 }
+    Setting { profile, host, policy: Policy::default(), life: Wanted::default(), seed: 3 }
 }
 
 /// Appends a synced page at that time.
