@@ -60,6 +60,6 @@ const ALL: &str = "all";
 
 fn asked() -> impl TypedValueParser<Value = Asked> {
     let ids = experiment::ALL.map(|experiment| experiment.id);
-    let names = ids.into_iter().chain([ALL]);
+    let names = ids.into_iter().chain(experiment::ALIASES.map(|(alias, _)| alias)).chain([ALL]);
     PossibleValuesParser::new(names).map(|id| experiment::named(&id).map_or(Asked::All, Asked::One))
 }

@@ -10,10 +10,15 @@ mod fig10;
 mod fig11;
 mod fig12;
 mod fig13;
+mod fig14;
+mod fig15;
 mod fig4;
 mod fig6;
 mod fig7;
+mod fig8;
 mod job;
+mod life;
+mod lives;
 mod outcome;
 mod rounds;
 mod schemes;
@@ -36,11 +41,27 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 8] =
-    [table1::TABLE1, fig4::FIG4, fig6::FIG6, fig7::FIG7, fig10::FIG10, fig11::FIG11, fig12::FIG12, fig13::FIG13];
+pub const ALL: [Experiment; 12] = [
+    table1::TABLE1,
+    fig4::FIG4,
+    fig6::FIG6,
+    fig7::FIG7,
+    fig8::FIG8,
+    fig10::FIG10,
+    fig11::FIG11,
+    fig12::FIG12,
+    fig13::FIG13,
+    fig14::FIG14,
+    fig15::FIG15,
+    life::LIFE,
+];
 
-/// The experiment of that id.
+/// Other names that some have: the tables of the paper whose figures they give.
+pub const ALIASES: [(&str, &str); 2] = [("table3", "fig14"), ("table4", "fig15")];
+
+/// The experiment of that id, or of that other name.
 pub fn named(id: &str) -> Option<Experiment> {
+    let id = ALIASES.iter().find(|(alias, _)| *alias == id).map_or(id, |&(_, id)| id);
     ALL.into_iter().find(|experiment| experiment.id == id)
 }
 

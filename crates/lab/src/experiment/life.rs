@@ -1,0 +1,92 @@
+//! Lives that go otherwise than the paper's: bursts at the end, a life in one window, a sync after every page. Invariant: a life
+//! is met if no block was used more often than it endures, or it was said before that it would not be.
+
+use super::lives::{self, Arrival, Life, Management, Plan, TABLE_3, live};
+use super::{Axis, Bar, Experiment, ExperimentError, Job, Outcome, Plot, Results, Row, Series};
+
+pub const LIFE: Experiment = Experiment {
+    id: "life",
+    title: "Lives that go otherwise",
+    about: "The writing budget spent over time by the paper's controller, by ours, and without management, where data arrives \
+            in another order than Table 3, twice as much late, all in the last window, more than the chip can take at all, and \
+            as overwrites of 4 KiB with a sync after each.",
+    jobs,
+    finish,
+};
+
+const REVERSED: [u64; lives::WINDOWS] = [40, 40, 40, 20, 20, 80, 80, 40, 40, 40];
+const DOUBLED_LATE: [u64; lives::WINDOWS] = [40, 40, 40, 80, 80, 20, 20, 80, 80, 80];
+const ALL_LAST: [u64; lives::WINDOWS] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 440];
+const TOO_MUCH: [u64; lives::WINDOWS] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 1300];
+const HALVED: [u64; lives::WINDOWS] = [20, 20, 20, 40, 40, 10, 10, 20, 20, 20];
+
+const fn files(mib: [u64; lives::WINDOWS]) -> Plan {
+    Plan { arrival: Arrival::Files, mib }
+}
+
+/// What is run, by name, and whether the budget covers it.
+const PLANS: [(&str, Plan, bool); 6] = [
+    ("table3", files(TABLE_3), true),
+    ("reversed", files(REVERSED), true),
+    ("doubled-late", files(DOUBLED_LATE), true),
+    ("all-last", files(ALL_LAST), true),
+    ("too-much", files(TOO_MUCH), false),
+    ("synced-pages", Plan { arrival: Arrival::SyncedPages, mib: HALVED }, true),
+];
+const BLOCK_MIB: f64 = 0.5;
+
+fn jobs() -> Vec<Job> {
+    let all = PLANS.iter().flat_map(|plan| Management::ALL.map(|management| (plan, management)));
+    all.map(|(&(name, plan, _), management)| Job::new(job_name(name, management), move || Ok(live(management, plan)?)))
+        .collect()
+}
+
+fn job_name(plan: &str, management: Management) -> String {
+    format!("life.{plan}.{}", management.name())
+}
+
+fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
+    let mut outcome = Outcome::default();
+    for (name, plan, is_covered) in PLANS {
+        let mut series = Vec::new();
+        for management in Management::ALL {
+            let Some(life) = results.get::<Life>(&job_name(name, management))? else { continue };
+            outcome.rows.extend(rows(name, &plan, is_covered, management, &life)?);
+            let used = life.windows.iter().map(|window| window.cycles as f64 * BLOCK_MIB);
+            let points = used.zip(1..).map(|(mib, windows)| (f64::from(windows), mib)).collect();
+            series.push(Series { name: management.name().into(), points, marked: true });
+        }
+        let most = series.iter().flat_map(|one| &one.points).map(|&(_, mib)| mib).fold(0.0, f64::max);
+        if !series.is_empty() {
+            outcome.plots.push(Plot {
+                name: name.into(),
+                title: format!("{name}: writing budget spent"),
+                x: Axis { label: "windows of 400 s", from: 0.0, to: lives::WINDOWS as f64 },
+                y: Axis { label: "MiB", from: 0.0, to: most * 1.1 },
+                series,
+            });
+        }
+    }
+    Ok(outcome)
+}
+
+fn rows(
+    name: &str,
+    plan: &Plan,
+    is_covered: bool,
+    management: Management,
+    life: &Life,
+) -> Result<Vec<Row>, ExperimentError> {
+    let parameters = plan.parameters(management)?;
+    let row =
+        |what: &str, ours, unit| Row::shown(format!("{name}, {}: {what}", management.name()), ours, unit, &parameters);
+    let most = row("cycles of a block, most", f64::from(life.most_cycles()), "");
+    let warned = life.warned.map_or(f64::INFINITY, |(at_s, _)| at_s);
+    let told = row("told that it cannot be met, after", warned, "s");
+    let mean = row("mean δ", life.mean_index(), "");
+    Ok(match (management, is_covered) {
+        (Management::Ours, true) => vec![most.bar(Bar::AtMost(f64::from(lives::ENDURANCE))), mean],
+        (Management::Ours, false) => vec![most, mean, told.bar(Bar::AtMost(3999.0))],
+        _ => vec![most, mean],
+    })
+}
