@@ -12,6 +12,7 @@ use flexfs_core::{Error, Fs, Info, Outlook, Work, dump::BlockInfo};
 use nand::{Cause, CellMode, Geometry, Nand};
 use serde_json::{Value, json};
 
+use crate::block_kind::Kind;
 use crate::health::Health;
 use crate::monitor::Form;
 use crate::output::{grouped, table};
@@ -33,7 +34,7 @@ pub fn volume_id(id: &[u8; 16]) -> String {
 pub struct Live {
     pub mountpoint: String,
     /// Since it was mounted.
-    pub seconds: u64,
+    pub elapsed: Duration,
     /// What its chip has done since.
     pub counters: Counters,
 }
@@ -47,6 +48,8 @@ pub struct Figures {
     endurance: [u32; 2],
     /// Erase counts of the blocks that are not bad.
     erases: Vec<u32>,
+    /// What each block is, by the block's number.
+    kinds: Vec<Kind>,
     info: Info,
     /// What is wrong with the root directory.
     damage: Option<String>,
@@ -104,7 +107,9 @@ fn said_of_life(life: &Outlook) -> String {
     let spent = life.budget_bytes.saturating_sub(life.left_bytes);
     let end = match life.ends_ns {
         None => String::new(),
-        Some(ends_ns) => format!("; IT CANNOT BE MET: at this rate the chip is worn out {}", date(life, ends_ns)),
+        Some(ends_ns) => {
+            format!("; IT CANNOT BE MET: at this rate the chip is worn out on {}", date(life.start_ns, ends_ns))
+        }
     };
     format!(
         "{} of {} are over, {} of {} of writing budget spent, δ {:.2}{end}",
@@ -117,9 +122,9 @@ fn said_of_life(life: &Outlook) -> String {
 }
 
 /// When so much of a life will be over, by the wall clock.
-fn date(life: &Outlook, elapsed_ns: u64) -> String {
-    let ns = u64::try_from(life.start_ns).unwrap_or(0).saturating_add(elapsed_ns);
-    format!("on {}", &humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(ns)).to_string()[..10])
+pub fn date(start_ns: i64, elapsed_ns: u64) -> String {
+    let ns = u64::try_from(start_ns).unwrap_or(0).saturating_add(elapsed_ns);
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(ns)).to_string()[..10].to_owned()
 }
 
 impl Figures {
@@ -127,6 +132,7 @@ impl Figures {
     pub fn of(fs: &mut Fs<Chip>, image: &Path) -> Result<Self, Error> {
         let info = fs.info()?;
         let erases = fs.blocks().filter(|block: &BlockInfo| block.used_as != "bad").map(|block| block.erases).collect();
+        let kinds = fs.blocks().map(|block| Kind::of(&block)).collect();
         let chip = fs.chip();
         Ok(Self {
             image: image.display().to_string(),
@@ -134,6 +140,7 @@ impl Figures {
             geometry: chip.geometry().clone(),
             endurance: CellMode::ALL.map(|mode| chip.endurance(mode)),
             erases,
+            kinds,
             info,
             damage: None,
             live: None,
@@ -258,10 +265,11 @@ impl Figures {
 
     fn live_json(&self, live: &Live) -> Value {
         let Info { policy, headroom_blocks, under_way, migrated_blocks, .. } = &self.info;
-        let Counters { reads, programs, erases, flash_ns, .. } = &live.counters;
+        let Counters { reads, programs, erases, read_bytes, flash_ns, .. } = &live.counters;
         json!({
             "mountpoint": live.mountpoint,
-            "seconds": live.seconds,
+            "seconds": live.elapsed.as_secs(),
+            "elapsed_ns": u64::try_from(live.elapsed.as_nanos()).unwrap_or(u64::MAX),
             "policy": policy.to_string(),
             "headroom_blocks": headroom_blocks,
             "alpha": self.info.alpha(),
@@ -275,8 +283,10 @@ impl Figures {
                 "programs": by_cause(programs).collect::<BTreeMap<_, _>>(),
                 "erases": by_cause(erases).collect::<BTreeMap<_, _>>(),
             },
+            "read_bytes": read_bytes,
             "host_programs": { "slc": programs.slc.host, "native": programs.native.host },
             "flash_ns": flash_ns,
+            "block_map": self.kinds.iter().map(|kind| kind.letter()).collect::<String>(),
         })
     }
 
@@ -292,7 +302,10 @@ impl Figures {
         let idle = listed(self.idle_steps());
         let alpha = self.info.alpha().map_or_else(String::new, |alpha| format!(", α {alpha:.2}"));
         vec![
-            ("mounted", format!("on {} for {} s, policy {policy}{alpha}", live.mountpoint, grouped(live.seconds))),
+            (
+                "mounted",
+                format!("on {} for {} s, policy {policy}{alpha}", live.mountpoint, grouped(live.elapsed.as_secs())),
+            ),
             (
                 "room",
                 format!("{headroom_blocks} blocks of headroom; under way: {}", under_way.map_or("nothing", Work::name)),

@@ -4,6 +4,7 @@
 //! about it, what; the exit status is not 0; standard output carries results and nothing else.
 
 mod bench_fuse;
+mod block_kind;
 mod chips;
 mod cli;
 mod clock;

@@ -134,11 +134,8 @@ impl Volume {
     /// The figures of the volume in `image`, mounted on `mountpoint`; `None` once it is closed or broken. Not a request:
     /// who watches does not keep the volume from its work.
     pub fn figures(&self, image: &Path, mountpoint: &Path) -> Option<Figures> {
-        let live = |counters| Live {
-            mountpoint: mountpoint.display().to_string(),
-            seconds: self.begun.elapsed().as_secs(),
-            counters,
-        };
+        let live =
+            |counters| Live { mountpoint: mountpoint.display().to_string(), elapsed: self.begun.elapsed(), counters };
         let looked = self.locked(|open| {
             let counters = *open.fs.chip().counters();
             Ok(Figures::of(open.fs.unrecorded(), image)?.with_live(live(counters)))
