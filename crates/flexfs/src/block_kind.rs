@@ -1,6 +1,6 @@
 //! What a block is to somebody who looks at a chip as a whole, and the letter it has in the block map of `info --json`.
 //!
-//! Invariant: a letter means one kind.
+//! Invariant: a letter means one kind, to the server that writes a map and to `flexfs top`, which reads it.
 
 use flexfs_core::dump::BlockInfo;
 
@@ -18,6 +18,8 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub const ALL: [Self; 6] = [Self::Slc, Self::Hot, Self::Native, Self::Metadata, Self::Bad, Self::Free];
+
     /// What a block is.
     ///
     /// A block that holds nothing live and that no head writes to counts as free. `info` counts such a block as free
@@ -48,6 +50,11 @@ impl Kind {
             Self::Free => '.',
         }
     }
+
+    /// The kind that has this letter.
+    pub fn from_letter(letter: char) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.letter() == letter)
+    }
 }
 
 #[cfg(test)]
@@ -73,7 +80,8 @@ mod tests {
             (block("bad", false, false, None, 0), 'b'),
         ];
         for (kind, letter) in cases {
-            assert_eq!(kind.letter(), letter);
+            assert_eq!((kind.letter(), Kind::from_letter(letter)), (letter, Some(kind)));
         }
+        assert_eq!(Kind::from_letter('x'), None);
     }
 }

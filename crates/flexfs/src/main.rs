@@ -20,6 +20,7 @@ mod monitor;
 mod output;
 mod progress;
 mod size;
+mod top;
 mod tree;
 
 use std::process::ExitCode;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Mkfs(args) => cmd::mkfs::run(args),
         Command::Mount(args) => cmd::mount::run(args),
         Command::Info(args) => cmd::info::run(args),
+        Command::Top(args) => cmd::top::run(args),
         Command::Fsck(args) => cmd::fsck::run(args),
         Command::Dump(args) => cmd::dump::run(args),
         Command::Ls(args) => cmd::ls::run(args),

@@ -1,4 +1,5 @@
-//! Asking the server of a mounted image for the volume's figures: `flexfs info` of an image that is in use.
+//! Asking the server of a mounted image for the volume's figures: `flexfs info` of an image that is in use,
+//! and `flexfs top`.
 //!
 //! The server listens on a Unix socket without a file, whose name is made of the image's device and inode. A question is
 //! one byte, the form of the answer; the answer is the text to show, up to the end of the connection. Invariants: the
@@ -105,6 +106,11 @@ pub fn ask(image: &Path, form: Form) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
+/// Whether a server takes questions about an image, even if it answers none.
+pub fn is_served(image: &Path) -> bool {
+    address(image).and_then(|address| UnixStream::connect_addr(&address)).is_ok()
+}
+
 fn asked(image: &Path, form: Form) -> io::Result<String> {
     let mut stream = UnixStream::connect_addr(&address(image)?)?;
     let (answerer, owner) = (socket_peercred(&stream)?.uid, Uid::from_raw(fs::metadata(image)?.uid()));
@@ -141,8 +147,10 @@ mod tests {
         monitor.answer(|form| (form == Form::Json).then(|| "{}".to_owned())).unwrap();
         assert_eq!(ask(image.path(), Form::Json).as_deref(), Some("{}"));
         assert_eq!(ask(image.path(), Form::Table), None);
+        assert!(is_served(image.path()));
         assert!(Monitor::of(image.path()).is_err(), "two servers answer for one image");
         drop(monitor);
+        assert!(!is_served(image.path()));
         assert_eq!(ask(image.path(), Form::Json), None);
         Monitor::of(image.path()).unwrap();
     }

@@ -10,6 +10,7 @@ mod program;
 mod replay;
 mod repro;
 mod settings;
+mod top;
 mod torture;
 mod values;
 
@@ -28,6 +29,7 @@ pub use program::{Completions, Man};
 pub use replay::Replay;
 pub use repro::{Asked, Repro};
 pub use settings::Settings;
+pub use top::Top;
 pub use torture::{Formatted, Torture};
 pub use values::Benchmark;
 use values::{benchmark, label, lifetime, number, owner, policy, profile, profile_help, uuid};
@@ -41,6 +43,7 @@ use values::{benchmark, label, lifetime, number, owner, policy, profile, profile
 Examples:
   flexfs mount --create 512MiB flash.img mnt   make a chip, mount it, serve until Ctrl-C
   flexfs info flash.img                        what is on it
+  flexfs top flash.img                         watch it while it is mounted
   flexfs fsck flash.img                        check it, changing nothing
   flexfs ls -l flash.img                       list it without mounting it; get, put, mkdir and rm work so
   flexfs bench small                           what 2,000 small files cost in flash operations
@@ -56,6 +59,7 @@ pub enum Command {
     Mkfs(Mkfs),
     Mount(Mount),
     Info(Info),
+    Top(Top),
     Fsck(Fsck),
     Dump(Dump),
     Ls(Ls),

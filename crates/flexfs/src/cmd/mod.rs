@@ -17,4 +17,5 @@ mod repair;
 pub mod replay;
 pub mod repro;
 pub mod rm;
+pub mod top;
 pub mod torture;
