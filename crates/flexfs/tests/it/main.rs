@@ -23,6 +23,7 @@ mod record;
 mod repair;
 mod repro;
 mod times;
+mod top;
 mod torture;
 mod trouble;
 mod unmounted;

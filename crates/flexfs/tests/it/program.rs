@@ -6,10 +6,11 @@ use std::process::Command;
 
 use crate::common::{self, flexfs, run};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "mkfs",
     "mount",
     "info",
+    "top",
     "fsck",
     "dump",
     "ls",
