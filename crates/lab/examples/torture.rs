@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use lab::torture::{self, Base, Campaign, Case, Cuts, Ground, Report, Script, Setup};
 
 /// Which chance events of busy histories are played: the ones of the program.
-const SEED: u64 = 0;
+const SEED: u64 = 1;
 
 /// The slice that continuous integration runs, the shortest cases first.
 fn slice(setup: &'static Setup) -> Result<Report, String> {
