@@ -303,7 +303,10 @@ impl<N: Nand> Flash<N> {
         let worn = other.filter(|&block| self.slots.is_worn(block));
         let fresh = worn.and_then(|worn| less_worn(&self.slots.blocks, self.horizon(), worn));
         match fresh.filter(|&block| !self.slots.blocks.get(block).entry.erased) {
-            Some(fresh) => self.slots.erase(fresh, Cause::Metadata).map(|_| ()),
+            Some(fresh) if self.slots.look_for_pages(fresh, Cause::Metadata)? => {
+                self.slots.erase(fresh, Cause::Metadata).map(|_| ())
+            }
+            Some(_) => Ok(()),
             None => self.prepare_other(true),
         }
     }

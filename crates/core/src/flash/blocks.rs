@@ -241,10 +241,16 @@ impl BlockTable {
         self.books.cycles
     }
 
-    /// Whether a free block was erased before the last cut is to be found out.
+    /// Whether a free block was erased before the last cut is to be found out. Its entry says so until it is.
     pub fn doubt(&mut self, number: u32) {
+        self.note_found(number, Found::Unknown);
+    }
+
+    /// What a free block that is not known to be erased was found to hold.
+    pub fn note_found(&mut self, number: u32, found: Found) {
         if let Some(mut block) = self.get_mut(number) {
-            block.found = Found::Unknown;
+            block.found = found;
+            block.entry.sealed = found != Found::Pages;
         }
     }
 
@@ -388,7 +394,7 @@ impl BlockTable {
         let (last_taken, blocks) = (self.last_taken, self.len().max(1));
         move |number, block| {
             let kept = for_anchors <= ANCHORS_KEPT && number < ANCHOR_BLOCKS;
-            let erases = block.entry.erases + u32::from(!block.entry.erased);
+            let erases = block.cycles();
             let wear = match last_taken {
                 Some(last) => (number + blocks - 1 - last.min(blocks - 1)) % blocks,
                 None => match take {

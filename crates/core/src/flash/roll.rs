@@ -93,7 +93,9 @@ impl<N: Nand> Flash<N> {
         let next = self.slots.blocks.pick(self.horizon(), take).ok_or(Error::NoSpace)?;
         if !self.slots.blocks.get(next).entry.erased {
             // One that is erased is picked again, unless that failed.
-            self.slots.erase(next, purpose.cause)?;
+            if self.slots.look_for_pages(next, purpose.cause)? {
+                self.slots.erase(next, purpose.cause)?;
+            }
             return Ok(None);
         }
         if let Some(mut found) = self.slots.blocks.get_mut(next) {

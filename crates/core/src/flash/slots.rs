@@ -334,9 +334,7 @@ impl<N: Nand> Slots<N> {
             Ok(_) | Err(Error::Corrupt { .. }) => Found::Pages,
             Err(error) => return Err(error),
         };
-        if let Some(mut block) = self.blocks.get_mut(block) {
-            block.found = found;
-        }
+        self.blocks.note_found(block, found);
         Ok(false)
     }
 

@@ -193,10 +193,22 @@ impl Life {
             left_bytes: wear.left_bytes as f64 - wear.owed_bytes as f64,
             windows_left: goal.windows_left(self.record.elapsed_ns),
             rate_now: recent_bytes as f64 * parts,
+            rate_window: self.rate_window(elapsed_windows, goal.window_ns),
             rate_mean: self.record.total_bytes as f64 / elapsed_windows.max(PARTS_NOW as f64 / PARTS as f64),
             overhead: self.overhead(wear),
             bits_per_cell: wear.bits_per_cell,
         }
+    }
+
+    /// Bytes in the last window; in the first one, as they have come so far.
+    fn rate_window(&self, elapsed_windows: f64, window_ns: u64) -> f64 {
+        let [latest, ..] = self.record.arrived_bytes;
+        let arriving = self.record.arriving_bytes as f64;
+        if elapsed_windows < 1.0 {
+            return arriving / elapsed_windows.max(PARTS_NOW as f64 / PARTS as f64);
+        }
+        let into_window = (self.record.elapsed_ns % window_ns) as f64 / window_ns as f64;
+        arriving + latest as f64 * (1.0 - into_window)
     }
 
     /// What a byte has cost beyond Eq. (8) so far.

@@ -148,9 +148,10 @@ fn load_tables<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
                 _ => entry.failing = true,
             }
         }
-        let was_erased = entry.erased;
+        // Of a free block: nothing has been programmed since its last erase that counts.
+        let unused = entry.used_as == Use::Free && (entry.erased || entry.sealed);
         entry.erased &= anchor.clean && !(replaced && block < ANCHOR_BLOCKS);
-        doubtful.extend((was_erased && !entry.erased && entry.used_as == Use::Free).then_some(block));
+        doubtful.extend((unused && !entry.erased).then_some(block));
         entries.push(entry);
     }
     let mut blocks = BlockTable::new(entries);

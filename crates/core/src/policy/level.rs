@@ -9,7 +9,7 @@ fn wear_gap(endurance: u32) -> u32 {
 }
 
 /// The block whose content is to move to the most worn free one, `worn_erases` times erased: the least erased one, if it
-/// has fallen far behind. Callers go on with it.
+/// has fallen far behind. Callers go on with it. Blocks of anchors wear by themselves.
 pub fn choose(
     blocks: impl Iterator<Item = BlockView> + Clone,
     worn_erases: impl FnOnce() -> u32,
@@ -18,7 +18,11 @@ pub fn choose(
     let limit = wear_gap(endurance);
     let movable = blocks.clone().filter(BlockView::is_movable);
     let (erases, number) = movable.map(|block| (block.erases, block.number)).min()?;
-    let most = blocks.filter(|block| block.holds != Holds::Bad).map(|block| block.erases).max().unwrap_or(0);
+    let most = blocks
+        .filter(|block| !matches!(block.holds, Holds::Bad | Holds::Anchors))
+        .map(|block| block.erases)
+        .max()
+        .unwrap_or(0);
     // From one young block to another would wear both for nothing.
     (most > erases + limit && worn_erases() > erases + limit / 2).then_some(number)
 }

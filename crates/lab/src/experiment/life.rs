@@ -1,7 +1,7 @@
 //! Lives that go otherwise than the paper's: bursts at the end, a life in one window, a sync after every page. Invariant: a life
 //! is met if no block was used more often than it endures, or it was said before that it would not be.
 
-use super::lives::{self, Arrival, Life, Management, Plan, TABLE_3, live};
+use super::lives::{self, Arrival, Interruption, Life, Management, Plan, TABLE_3, live};
 use super::{Axis, Bar, Experiment, ExperimentError, Job, Outcome, Plot, Results, Row, Series};
 
 pub const LIFE: Experiment = Experiment {
@@ -21,19 +21,27 @@ const TOO_MUCH: [u64; lives::WINDOWS] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 1300];
 const HALVED: [u64; lives::WINDOWS] = [20, 20, 20, 40, 40, 10, 10, 20, 20, 20];
 
 const fn files(mib: [u64; lives::WINDOWS]) -> Plan {
-    Plan { arrival: Arrival::Files, mib }
+    Plan { arrival: Arrival::Files, mib, interruption: Interruption::Never }
 }
 
 /// What is run, by name, and whether the budget covers it.
-const PLANS: [(&str, Plan, bool); 6] = [
+const PLANS: [(&str, Plan, bool); 8] = [
     ("table3", files(TABLE_3), true),
     ("reversed", files(REVERSED), true),
     ("doubled-late", files(DOUBLED_LATE), true),
     ("all-last", files(ALL_LAST), true),
     ("too-much", files(TOO_MUCH), false),
-    ("synced-pages", Plan { arrival: Arrival::SyncedPages, mib: HALVED }, true),
+    ("synced-pages", Plan { arrival: Arrival::SyncedPages, ..files(HALVED) }, true),
+    ("unmounts", Plan { interruption: Interruption::Unmount, ..files(TABLE_3) }, true),
+    ("cuts", Plan { interruption: Interruption::Cut, ..files(TABLE_3) }, true),
 ];
 const BLOCK_MIB: f64 = 0.5;
+/// By how much interrupted lives may differ from the one that is not: cycles of the blocks but the anchors', in percent,
+/// δ in a life, and cycles of all blocks for a cut.
+const APART_PERCENT: f64 = 1.0;
+const APART_INDEX: f64 = 0.02;
+const CYCLES_A_CUT: f64 = 3.0;
+const INTERRUPTIONS: f64 = 100.0;
 
 fn jobs() -> Vec<Job> {
     let all = PLANS.iter().flat_map(|plan| Management::ALL.map(|management| (plan, management)));
@@ -67,7 +75,29 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
             });
         }
     }
+    outcome.rows.extend(interrupted(results)?);
     Ok(outcome)
+}
+
+/// Lives that were interrupted against the one that was not.
+fn interrupted(results: &Results) -> Result<Vec<Row>, ExperimentError> {
+    let ours = |plan: &str| results.get::<Life>(&job_name(plan, Management::Ours));
+    let (Some(whole), Some(unmounts), Some(cuts)) = (ours("table3")?, ours("unmounts")?, ours("cuts")?) else {
+        return Ok(Vec::new());
+    };
+    let plan = |name| PLANS.iter().find(|(plan, ..)| *plan == name).map_or(lives::PAPER, |&(_, plan, _)| plan);
+    let (parameters, of_cuts) =
+        (plan("unmounts").parameters(Management::Ours)?, plan("cuts").parameters(Management::Ours)?);
+    let pool = |life: &Life| f64::from(life.cycles.iter().sum::<u32>());
+    let apart = 100.0 * (pool(&unmounts) - pool(&whole)).abs() / pool(&whole);
+    let index = (unmounts.mean_index() - whole.mean_index()).abs();
+    let a_cut = (cuts.total_cycles() as f64 - whole.total_cycles() as f64) / INTERRUPTIONS;
+    Ok(vec![
+        Row::shown("unmounts, ours: cycles apart from table3's", apart, "%", &parameters)
+            .bar(Bar::AtMost(APART_PERCENT)),
+        Row::shown("unmounts, ours: mean δ apart from table3's", index, "", &parameters).bar(Bar::AtMost(APART_INDEX)),
+        Row::shown("cuts, ours: cycles more for each", a_cut, "", &of_cuts).bar(Bar::AtMost(CYCLES_A_CUT)),
+    ])
 }
 
 fn rows(

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bursts::FILE_BYTES;
 use super::{Parameters, schemes};
+use crate::content::mix;
+use crate::crash::BASE_NS;
 use crate::play::{HostCost, Ledger, PlayError, Player, Setting};
 
 const MIB: u64 = 1 << 20;
@@ -25,6 +27,7 @@ const WINDOW_NS: u64 = 400 * SECOND_NS;
 const FILES_MAX: usize = 40;
 const SYNCED_FILES: usize = 20;
 const PAGE_BYTES: u64 = 4096;
+const YEAR_NS: i64 = 365 * 24 * 60 * 60 * 1_000_000_000;
 
 /// Table 3: what arrives in each window, MiB.
 pub const TABLE_3: [u64; WINDOWS] = [40, 40, 40, 80, 80, 20, 20, 40, 40, 40];
@@ -73,15 +76,25 @@ pub enum Arrival {
     SyncedPages,
 }
 
-/// What arrives in a life: how, and how many MiB in each window.
+/// What ends a mount, ten times in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    Never,
+    /// An unmount; the wall clock jumps by a year, to and fro.
+    Unmount,
+    Cut,
+}
+
+/// What arrives in a life: how, and how many MiB in each window; and what ends its mounts.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub arrival: Arrival,
     pub mib: [u64; WINDOWS],
+    pub interruption: Interruption,
 }
 
 /// The paper's.
-pub const PAPER: Plan = Plan { arrival: Arrival::Files, mib: TABLE_3 };
+pub const PAPER: Plan = Plan { arrival: Arrival::Files, mib: TABLE_3, interruption: Interruption::Never };
 
 impl Plan {
     /// The parameters of its rows.
@@ -90,6 +103,11 @@ impl Plan {
         let how = match self.arrival {
             Arrival::Files => "files of 1 MiB, each synced, 40 stored at most",
             Arrival::SyncedPages => "overwrites of 4 KiB in 20 files of 1 MiB, each synced",
+        };
+        let how = match self.interruption {
+            Interruption::Never => how.to_owned(),
+            Interruption::Unmount => format!("{how}, unmounted a hundred times, the clock put a year on and back"),
+            Interruption::Cut => format!("{how}, the power cut a hundred times"),
         };
         let workload = format!("{how}; MiB in each window of 400 s: {}", mib.join(" "));
         let parameters = Parameters::of(&management.setting()?).with("workload", workload);
@@ -177,7 +195,9 @@ pub fn live(management: Management, plan: Plan) -> Result<Life, PlayError> {
     let formatted: Vec<u32> = living.player.look().chip().all_cycles().collect();
     let mut windows = Vec::new();
     for (number, mib) in (0..).zip(plan.mib) {
-        windows.push(living.window(number * WINDOW_NS, plan.arrival, mib)?);
+        let (lived, window) = living.window(plan, number, mib)?;
+        living = lived;
+        windows.push(window);
     }
     let blocks: Vec<bool> = living.player.look().blocks().map(|block| block.used_as != "anchor").collect();
     let warned = living.warned;
@@ -201,7 +221,8 @@ fn failed(doing: &'static str) -> impl Fn(flexfs_core::Error) -> PlayError {
 
 impl Living {
     /// A window: its files at equal distances.
-    fn window(&mut self, start_ns: u64, arrival: Arrival, mib: u64) -> Result<Window, PlayError> {
+    fn window(mut self, plan: Plan, number: u64, mib: u64) -> Result<(Self, Window), PlayError> {
+        let start_ns = number * WINDOW_NS;
         let before = *self.player.look().chip().counters();
         let mut window = Window::default();
         let mut indexes = Vec::new();
@@ -209,12 +230,18 @@ impl Living {
         for part in 0..parts {
             let at_ns = start_ns + part * WINDOW_NS / parts;
             self.player.rest_until(at_ns)?;
-            match arrival {
+            match plan.arrival {
                 _ if part >= mib => {}
                 Arrival::SyncedPages if self.stored.len() == SYNCED_FILES => self.overwrite(at_ns)?,
                 _ => self.store(at_ns)?,
             }
             indexes.push(self.wear_index()?);
+            // Ten of them, spread over the window, each at a moment of its own before the next file.
+            if plan.interruption != Interruption::Never && part * 10 % parts < 10 {
+                let moment_ns = mix(number << 32 | part) % (WINDOW_NS / parts);
+                self.player.rest_until(at_ns + moment_ns)?;
+                self = self.interrupted(plan.interruption)?;
+            }
         }
         self.player.rest_until(start_ns + WINDOW_NS)?;
         let after = *self.player.look().chip().counters();
@@ -227,7 +254,15 @@ impl Living {
         window.mean_index = indexes.iter().sum::<f64>() / indexes.len() as f64;
         (window.slc_pages, window.pages) = (slc, slc + native);
         (window.cycles, window.believed_cycles) = (counted - self.cycles, believed - self.believed_cycles);
-        Ok(window)
+        Ok((self, window))
+    }
+
+    /// Ends the mount, and mounts again.
+    fn interrupted(self, interruption: Interruption) -> Result<Self, PlayError> {
+        let cut = interruption == Interruption::Cut;
+        let jump_ns = if cut || !self.next_file.is_multiple_of(2) { 0 } else { YEAR_NS };
+        let player = self.player.mount_again(cut, BASE_NS + jump_ns)?;
+        Ok(Self { player, ..self })
     }
 
     /// δ now; a warning that the goal cannot be met is noted.

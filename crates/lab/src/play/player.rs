@@ -48,6 +48,8 @@ pub struct Tally {
 pub struct Player {
     fs: Fs<Chip>,
     setting: Setting,
+    /// What the wall clock said when the chip's began, ns since 1970.
+    wall_ns: i64,
     /// Until when the die is busy; before that time, if it is not.
     die_free_ns: u64,
     /// When the volume asked for its next step.
@@ -80,19 +82,33 @@ impl Player {
 
     /// The volume on a chip of the setting's kind.
     pub fn mount(chip: Chip, setting: &Setting) -> Result<Self, PlayError> {
+        Self::mount_at(chip, setting, BASE_NS)
+    }
+
+    /// Ends this mount, by an unmount or a power cut, and mounts again, with the wall clock put to another time.
+    pub fn mount_again(mut self, cut: bool, wall_ns: i64) -> Result<Self, PlayError> {
+        // A mounted volume hears that time passes, whether it has work or not.
+        let now_ns = self.now_ns();
+        self.step(now_ns)?;
+        let setting = self.setting.clone();
+        let chip = if cut { self.fs.into_chip() } else { self.unmount()? };
+        Self::mount_at(chip, &setting, wall_ns)
+    }
+
+    fn mount_at(chip: Chip, setting: &Setting, wall_ns: i64) -> Result<Self, PlayError> {
         let geometry = &chip.profile().geometry;
         let dies = u32::from(geometry.channels) * u32::from(geometry.chips_per_channel * geometry.dies_per_chip);
         if dies != 1 || chip.profile().timing.bus_ps_per_byte != 0 {
             return Err(PlayError::NotOneDie(chip.profile().name.clone()));
         }
         let (start_ns, before_ns) = (chip.now_ns(), chip.counters().flash_ns);
-        let now_ns = BASE_NS + start_ns as i64;
+        let now_ns = wall_ns + start_ns as i64;
         let options = MountOptions { policy: setting.policy, life: setting.life, now_ns, ..MountOptions::default() };
         let fs = Fs::mount(chip, options).map_err(|(_, source)| PlayError::Fs { doing: "mounting", source })?;
         // What the chip was busy with before is over by then.
         let die_free_ns = fs.chip().now_ns().max(start_ns + fs.chip().counters().flash_ns - before_ns);
         let setting = setting.clone();
-        Ok(Self { fs, setting, die_free_ns, next_step_ns: None, arrival_ns: None, tally: Tally::default() })
+        Ok(Self { fs, setting, wall_ns, die_free_ns, next_step_ns: None, arrival_ns: None, tally: Tally::default() })
     }
 
     pub fn now_ns(&self) -> u64 {
@@ -144,7 +160,7 @@ impl Player {
         let mono_ns = self.arrival_ns.take().unwrap_or(start_ns);
         let before = *self.fs.chip().counters();
         self.fs.request(mono_ns as i64);
-        let result = call(&mut self.fs, BASE_NS + mono_ns as i64);
+        let result = call(&mut self.fs, self.wall_ns + mono_ns as i64);
         let after = *self.fs.chip().counters();
         self.occupy(start_ns, after.flash_ns - before.flash_ns);
         let (slc, native) = (&after.programs.slc, &after.programs.native);
@@ -175,7 +191,7 @@ impl Player {
         self.advance_to(at_ns);
         let start_ns = self.now_ns();
         let before = *self.fs.chip().counters();
-        let next = self.fs.background(start_ns as i64, BASE_NS + start_ns as i64);
+        let next = self.fs.background(start_ns as i64, self.wall_ns + start_ns as i64);
         let next = next.map_err(|source| PlayError::Fs { doing: "working in the background", source })?;
         let chip = self.fs.chip();
         let after = *chip.counters();
@@ -223,7 +239,7 @@ impl Player {
 
     /// Unmounts and gives the chip back.
     pub fn unmount(self) -> Result<Chip, PlayError> {
-        let now_ns = BASE_NS + self.now_ns() as i64;
+        let now_ns = self.wall_ns + self.now_ns() as i64;
         let (chip, result) = self.fs.unmount(now_ns);
         result.map_err(|source| PlayError::Fs { doing: "unmounting", source })?;
         Ok(chip)
