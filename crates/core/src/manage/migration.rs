@@ -9,6 +9,8 @@ use crate::policy::migrate;
 
 /// Blocks are wanting where fewer than one in so many are free.
 const FREE_PART: u64 = 4;
+/// After so long without a request the emptied blocks are freed in any case.
+const QUIET_NS: i64 = 25_000_000_000;
 
 /// How far migration has come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,9 +80,14 @@ impl Manager {
             let has_work = unreleased || migrate::choose(self.migratable(view), migrate.order).is_some();
             return has_work.then_some(Job::Idle { until_ns: Some(begin_ns) });
         }
-        // Where many are free, the next checkpoint due frees these as well.
+        // Where many are free, the next checkpoint due frees these as well, unless none comes for long.
         let needs_room = || u64::from(view.supply().free) * FREE_PART < view.blocks().count() as u64;
-        let release = || (unreleased && needs_room() && view.has_waiting()).then_some(Job::Checkpoint);
+        let release = || {
+            let quiet_ns = request_ns.saturating_add(QUIET_NS);
+            let waits = unreleased && view.has_waiting();
+            let now = mono_ns >= quiet_ns || needs_room();
+            waits.then_some(if now { Job::Checkpoint } else { Job::Idle { until_ns: Some(quiet_ns) } })
+        };
         let victim = view.victim().or_else(|| migrate::choose(self.migratable(view), migrate.order));
         let Some(victim) = victim.filter(|_| view.may_copy()) else { return release() };
         // Where room is wanting, the next burst would have to do without SLC: all the idle time is used.
