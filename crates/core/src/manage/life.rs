@@ -135,12 +135,12 @@ impl Life {
             return;
         }
         let bytes = self.page_bytes;
-        self.record.arriving_bytes += bytes;
-        self.record.total_bytes += bytes;
-        self.record.slc_bytes += if region == Region::Slc { bytes } else { 0 };
-        self.fresh_bytes += bytes;
-        if let Some(newest) = self.parts.first_mut() {
-            *newest += bytes;
+        let Self { record, parts: [newest, ..], fresh_bytes, .. } = self;
+        for count in [&mut record.arriving_bytes, &mut record.total_bytes, fresh_bytes, newest] {
+            *count = count.saturating_add(bytes);
+        }
+        if region == Region::Slc {
+            record.slc_bytes = record.slc_bytes.saturating_add(bytes);
         }
     }
 
@@ -179,7 +179,8 @@ impl Life {
         let window = self.record.elapsed_ns / goal.window_ns;
         let windows_left = (goal.life_ns / goal.window_ns).saturating_sub(window);
         let before = window.min(WINDOWS as u64);
-        let arrived: u64 = self.record.arrived_bytes.iter().take(before as usize).sum();
+        let arrived =
+            self.record.arrived_bytes.iter().take(before as usize).fold(0, |sum: u64, &one| sum.saturating_add(one));
         let budget_bytes = wear::writing_budget(wear.left_bytes, windows_left);
         wear::wear_index(budget_bytes, arrived / before.max(1), wear.bits_per_cell)
     }
@@ -217,8 +218,8 @@ impl Life {
         if total_bytes < budget_bytes / TOLD_FROM {
             return 0.0;
         }
-        let spent = (budget_bytes + wear.owed_bytes).saturating_sub(wear.left_bytes + wear.begun_bytes);
-        let due = total_bytes + slc_bytes * u64::from(wear.bits_per_cell);
+        let spent = budget_bytes.saturating_add(wear.owed_bytes).saturating_sub(wear.left_bytes + wear.begun_bytes);
+        let due = total_bytes.saturating_add(slc_bytes.saturating_mul(u64::from(wear.bits_per_cell)));
         spent.saturating_sub(due) as f64 / total_bytes.max(1) as f64
     }
 
@@ -283,4 +284,104 @@ impl Manager {
 
 fn millionths(share: f64) -> u32 {
     (share * f64::from(WHOLE)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+    const YEAR_NS: i64 = 365 * 24 * 60 * 60 * 1_000_000_000;
+    const START_NS: i64 = 50 * YEAR_NS;
+    const GOAL: Goal = Goal { life_ns: 4000 * SECOND_NS, window_ns: 400 * SECOND_NS };
+    const MIB: u64 = 1 << 20;
+    /// A chip of 240 blocks of 512 KiB that endure ten cycles.
+    const NEW: Wear = Wear { left_bytes: 1200 * MIB, owed_bytes: 0, begun_bytes: 0, bits_per_cell: 2 };
+
+    fn taken_up(record: ManagerRecord, controller: Controller, wall_ns: i64) -> Life {
+        Life::take_up(record, Wanted { goal: Some(GOAL), controller }, MIB, wall_ns)
+    }
+
+    /// A life that is `elapsed_s` old by its own clock.
+    fn aged(elapsed_s: u64) -> Life {
+        let mut life = taken_up(ManagerRecord::default(), Controller::WholeLife, START_NS);
+        life.decide(GOAL, NEW);
+        life.clock(0);
+        life.clock((elapsed_s * SECOND_NS) as i64);
+        life
+    }
+
+    #[test]
+    fn a_wall_clock_that_jumps_to_and_fro_neither_ages_a_life_nor_makes_it_younger() {
+        let mut life = aged(100);
+        for jump_ns in [YEAR_NS, 0, -YEAR_NS, 0, YEAR_NS, -START_NS] {
+            life = taken_up(life.record, Controller::WholeLife, START_NS + jump_ns);
+            assert_eq!(life.record.elapsed_ns, 100 * SECOND_NS, "after a jump of {jump_ns} ns");
+        }
+    }
+
+    #[test]
+    fn time_between_mounts_counts_as_far_as_it_can_be_believed() {
+        let after = |away_s: i64| {
+            let wall_ns = START_NS + (100 + away_s) * SECOND_NS as i64;
+            taken_up(aged(100).record, Controller::WholeLife, wall_ns).record.elapsed_ns / SECOND_NS
+        };
+        assert_eq!(
+            [after(0), after(50), after(-50), after(31 * 86_400), after(31 * 86_400 + 1)],
+            [100, 150, 100, 100 + 31 * 86_400, 100]
+        );
+    }
+
+    #[test]
+    fn the_papers_controller_decides_at_the_beginning_of_a_window_alone() {
+        let mut life = taken_up(ManagerRecord::default(), Controller::Paper, START_NS);
+        let mut left_mib = 1200;
+        let mut indexes = Vec::new();
+        // FlexFS Table 3, each MiB at the cost of Eq. (8).
+        for (window, mib) in (0..).zip([40, 40, 40, 80, 80, 20, 20, 40, 40, 40_u64]) {
+            let now_ns = window * 400 * SECOND_NS as i64;
+            life.clock(now_ns);
+            life.decide(GOAL, Wear { left_bytes: left_mib * MIB, ..NEW });
+            let index = f64::from(life.record.wear_index) / 1e6;
+            (0..mib).for_each(|_| life.count(Region::Slc));
+            left_mib -= (mib as f64 * (1.0 + 2.0 * index)).round() as u64;
+            life.clock(now_ns + 399 * SECOND_NS as i64);
+            life.decide(GOAL, Wear { left_bytes: left_mib * MIB, ..NEW });
+            assert_eq!(f64::from(life.record.wear_index) / 1e6, index, "within w{window}");
+            indexes.push((index * 100.0).round() as u32);
+        }
+        assert_eq!(indexes, [100, 100, 100, 100, 44, 18, 38, 100, 100, 100]);
+    }
+
+    #[test]
+    fn a_record_of_the_greatest_numbers_is_no_end() {
+        let most = u64::MAX;
+        let record = ManagerRecord {
+            life_start_ns: i64::MIN,
+            life_ns: most,
+            window_ns: most,
+            elapsed_ns: most,
+            budget_bytes: most,
+            wear_index: u32::MAX,
+            recent_kib: u32::MAX,
+            arrived_bytes: [most; WINDOWS],
+            arriving_bytes: most,
+            total_bytes: most,
+            slc_bytes: most,
+        };
+        for window_ns in [0, 1, most] {
+            for controller in [Controller::Paper, Controller::WholeLife] {
+                let record = ManagerRecord { window_ns, ..record };
+                let mut life = Life::take_up(record, Wanted { goal: None, controller }, MIB, i64::MAX);
+                life.clock(i64::MIN);
+                life.clock(i64::MAX);
+                life.count(Region::Slc);
+                let goal = life.goal().unwrap();
+                life.decide(goal, NEW);
+                assert!(life.record.wear_index <= WHOLE && life.outlook().is_some());
+            }
+        }
+    }
 }

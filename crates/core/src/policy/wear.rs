@@ -38,6 +38,14 @@ pub enum Controller {
     WholeLife,
 }
 
+/// One block in so many keeps a cycle to itself: when the last ones are spent, not every block can be at its end.
+const UNEVEN: u64 = 10;
+
+/// Of so many cycles that blocks have left, those that can be spent.
+pub fn usable_cycles(left: u64, blocks: u64) -> u64 {
+    left.saturating_sub(blocks / UNEVEN)
+}
+
 /// The writing budget of a window, WB(t_i), FlexFS Eq. (7): an equal share of what is left.
 pub fn writing_budget(left_bytes: u64, windows_left: u64) -> u64 {
     left_bytes / windows_left.max(1)

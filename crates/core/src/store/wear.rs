@@ -9,10 +9,7 @@ use crate::flash::head::HeadId;
 use crate::format::manager::ManagerRecord;
 use crate::format::table::Use;
 use crate::manage::life::Wear;
-use crate::policy::Region;
-
-/// One block in so many keeps a cycle to itself: when the last ones are spent, not every block can be at its end.
-const UNEVEN: u64 = 10;
+use crate::policy::{Region, wear};
 
 /// Native block capacity that can still be opened within the endurance, bytes. Blocks of anchors wear by themselves, and
 /// hardly.
@@ -24,7 +21,7 @@ pub(super) fn left_bytes<N: Nand>(records: &Records<N>) -> u64 {
         left += u64::from(endurance.saturating_sub(block.cycles()));
         count += 1;
     }
-    left.saturating_sub(count / UNEVEN) * block_bytes(records)
+    wear::usable_cycles(left, count) * block_bytes(records)
 }
 
 /// Capacity of a block, bytes.

@@ -298,13 +298,7 @@ impl Living {
         self.stored.push_back(number);
         Ok(())
     }
-}
 
-fn name(number: u64) -> String {
-    format!("file{number:05}")
-}
-
-impl Living {
     /// Overwrites the oldest file, page by page.
     fn overwrite(&mut self, arrival_ns: u64) -> Result<(), PlayError> {
         let seed = self.next_file;
@@ -323,4 +317,8 @@ impl Living {
         self.stored.push_back(number);
         Ok(())
     }
+}
+
+fn name(number: u64) -> String {
+    format!("file{number:05}")
 }
