@@ -6,16 +6,7 @@ use flexfs_core::{FormatOptions, Fs, MountOptions, NewNode, Policy, ROOT_INO, ki
 fn chip(mib: u64) -> Chip {
     let profile = Profile::builtin("flexfs-mlc").unwrap().with_capacity(mib << 20).unwrap();
     let mut chip = Chip::new(&profile, 1).unwrap();
-    let options = FormatOptions {
-        volume_id: [7; 16],
-        label: "test".into(),
-        root_mode: 0o755,
-        root_uid: 0,
-        root_gid: 0,
-        blank: false,
-        goal: None,
-        now_ns: 1,
-    };
+    let options = FormatOptions { volume_id: [7; 16], label: "test".into(), now_ns: 1, ..FormatOptions::default() };
     Fs::format(&mut chip, &options).unwrap();
     chip
 }

@@ -42,16 +42,8 @@ fn check_kind(profile: &Profile, smallest: u64) -> Result<(), String> {
     let refused = |why: String| format!("{}: {why}; take --profile {}", profile.name, NAMES.join(" or "));
     let chip = profile.with_capacity(smallest).map_err(EmulatorError::from).and_then(|profile| Chip::new(&profile, 0));
     let mut chip = chip.map_err(|error| refused(error.to_string()))?;
-    let options = FormatOptions {
-        volume_id: [0; 16],
-        label: String::new(),
-        root_mode: 0o755,
-        root_uid: 0,
-        root_gid: 0,
-        blank: true,
-        goal: None,
-        now_ns: 0,
-    };
+    let options =
+        FormatOptions { volume_id: [0; 16], label: String::new(), blank: true, now_ns: 0, ..FormatOptions::default() };
     match Fs::format(&mut chip, &options) {
         Err(error @ Error::Unsuitable(_)) => Err(refused(error.to_string())),
         // What a chip's life does to this one says nothing of others.

@@ -96,12 +96,9 @@ mod tests {
         let volume = FormatOptions {
             volume_id: [1; 16],
             label: String::new(),
-            root_mode: 0o755,
-            root_uid: 0,
-            root_gid: 0,
             blank: true,
-            goal: None,
             now_ns: 0,
+            ..FormatOptions::default()
         };
         Fs::format(&mut chip, &volume).unwrap();
         let mut fs = Fs::mount(chip, MountOptions::default()).map_err(|(_, error)| error).unwrap();

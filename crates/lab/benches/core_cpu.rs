@@ -45,16 +45,7 @@ fn main() {
     let data = Fill { seed: 1, start: 0, texture: Texture::Noise }.bytes(FILE_BYTES);
     let mut chip = Chip::new(&Profile::default().with_capacity(CHIP_BYTES).unwrap(), 1).unwrap();
     let label = "bench".into();
-    let format = FormatOptions {
-        volume_id: [1; 16],
-        label,
-        root_mode: 0o755,
-        root_uid: 0,
-        root_gid: 0,
-        blank: true,
-        goal: None,
-        now_ns: 0,
-    };
+    let format = FormatOptions { volume_id: [1; 16], label, blank: true, now_ns: 0, ..FormatOptions::default() };
     Fs::format(&mut chip, &format).unwrap();
 
     let mut criterion = Criterion::default().configure_from_args().sample_size(20);

@@ -33,16 +33,7 @@ fn volume() -> Result<(Fs<Chip>, Ino), Error> {
     let profile = Profile::default().with_capacity(CHIP_BYTES).expect("a size of whole blocks");
     let mut chip = Chip::new(&profile, 1).expect("a built-in chip");
     let label = "count".into();
-    let format = FormatOptions {
-        volume_id: [1; 16],
-        label,
-        root_mode: 0o755,
-        root_uid: 0,
-        root_gid: 0,
-        blank: true,
-        goal: None,
-        now_ns: 0,
-    };
+    let format = FormatOptions { volume_id: [1; 16], label, blank: true, now_ns: 0, ..FormatOptions::default() };
     Fs::format(&mut chip, &format)?;
     let options = MountOptions { cache_bytes: HOST_CACHE_BYTES, ..MountOptions::default() };
     let mut fs = Fs::mount(chip, options).map_err(|(_, error)| error)?;

@@ -33,16 +33,7 @@ fn fifty_thousand_files_and_random_overwrites_stay_within_the_configured_cache()
     let profile = Profile::default().with_capacity(CHIP_BYTES).unwrap();
     let mut chip = Chip::create_image(dir.path().join("flash.img"), &profile, 1).unwrap();
     let label = "memory".into();
-    let format = FormatOptions {
-        volume_id: [1; 16],
-        label,
-        root_mode: 0o755,
-        root_uid: 0,
-        root_gid: 0,
-        blank: true,
-        goal: None,
-        now_ns: 0,
-    };
+    let format = FormatOptions { volume_id: [1; 16], label, blank: true, now_ns: 0, ..FormatOptions::default() };
     Fs::format(&mut chip, &format).unwrap();
     let page = Fill { seed: 1, start: 0, texture: Texture::Noise }.bytes(PAGE_BYTES);
 

@@ -64,16 +64,7 @@ fn peaks(dir: &Path, chip_bytes: u64, cache_bytes: usize) -> (usize, usize) {
     let profile = Profile::default().with_capacity(chip_bytes).unwrap();
     let mut chip = Chip::create_image(dir.join(format!("{chip_bytes}-{cache_bytes}.img")), &profile, 1).unwrap();
     let label = "memory".into();
-    let format = FormatOptions {
-        volume_id: [1; 16],
-        label,
-        root_mode: 0o755,
-        root_uid: 0,
-        root_gid: 0,
-        blank: true,
-        goal: None,
-        now_ns: 0,
-    };
+    let format = FormatOptions { volume_id: [1; 16], label, blank: true, now_ns: 0, ..FormatOptions::default() };
     Fs::format(&mut chip, &format).unwrap();
     let base = HEAP.current_usage();
     let options = MountOptions { cache_bytes, ..MountOptions::default() };

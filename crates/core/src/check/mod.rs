@@ -347,16 +347,7 @@ mod tests {
         (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 16);
         let mut chip = Chip::new(&profile, 1).unwrap();
         let (volume_id, label) = ([7; 16], "test".into());
-        let options = FormatOptions {
-            volume_id,
-            label,
-            root_mode: 0o755,
-            root_uid: 0,
-            root_gid: 0,
-            blank: false,
-            goal: None,
-            now_ns: 1,
-        };
+        let options = FormatOptions { volume_id, label, now_ns: 1, ..FormatOptions::default() };
         Fs::format(&mut chip, &options).unwrap();
         let mut fs = Fs::mount(chip, MountOptions::default()).map_err(|(_, error)| error).unwrap();
         for run in 0..100 {

@@ -42,6 +42,22 @@ pub struct FormatOptions {
     pub now_ns: i64,
 }
 
+impl Default for FormatOptions {
+    /// A root directory of root's, on a chip that is not known to be blank. The identity is for the caller to choose.
+    fn default() -> Self {
+        Self {
+            volume_id: [0; 16],
+            label: String::new(),
+            root_mode: 0o755,
+            root_uid: 0,
+            root_gid: 0,
+            blank: false,
+            goal: None,
+            now_ns: 0,
+        }
+    }
+}
+
 /// Formats the chip; everything on it is lost. A chip that cannot carry a volume is refused unchanged.
 pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
     let shape = Shape::of(nand)?;

@@ -52,12 +52,10 @@ fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
         format: FormatOptions {
             volume_id: args.volume_id.unwrap_or(id),
             label: args.label.clone(),
-            root_mode: 0o755,
-            root_uid: 0,
-            root_gid: 0,
             blank: true,
             goal: args.lifetime,
             now_ns,
+            ..FormatOptions::default()
         },
         replace: args.force,
     };

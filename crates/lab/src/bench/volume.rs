@@ -63,8 +63,7 @@ pub fn format<N: Emulated>(chip: &mut N, config: &Config) -> Result<(), BenchErr
     volume_id[..8].copy_from_slice(&mix(config.seed).to_le_bytes());
     let now_ns = BASE_NS + chip.emulated().now_ns() as i64;
     let label = "bench".into();
-    let options =
-        FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank: true, goal: None, now_ns };
+    let options = FormatOptions { volume_id, label, blank: true, now_ns, ..FormatOptions::default() };
     Fs::format(chip, &options).map_err(|source| BenchError::Fs { doing: "formatting", source })
 }
 

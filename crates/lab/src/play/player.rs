@@ -69,12 +69,10 @@ impl Player {
         let options = FormatOptions {
             volume_id,
             label,
-            root_mode: 0o755,
-            root_uid: 0,
-            root_gid: 0,
             blank: true,
             goal: setting.life.goal,
             now_ns,
+            ..FormatOptions::default()
         };
         Fs::format(&mut chip, &options).map_err(|source| PlayError::Fs { doing: "formatting", source })?;
         Self::mount(chip, setting)

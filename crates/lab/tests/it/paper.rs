@@ -28,16 +28,7 @@ impl Volume {
         let profile = profile.with_capacity(BLOCKS * profile.block_bytes()).unwrap();
         let mut chip = Chip::new(&profile, 1).unwrap();
         let label = "paper".into();
-        let options = FormatOptions {
-            volume_id: [1; 16],
-            label,
-            root_mode: 0o755,
-            root_uid: 0,
-            root_gid: 0,
-            blank: true,
-            goal: None,
-            now_ns: 0,
-        };
+        let options = FormatOptions { volume_id: [1; 16], label, blank: true, now_ns: 0, ..FormatOptions::default() };
         Fs::format(&mut chip, &options).unwrap();
         let options = MountOptions { policy, ..MountOptions::default() };
         let mut fs = Fs::mount(chip, options).map_err(|(_, error)| error).unwrap();

@@ -29,7 +29,7 @@ fn formatted() -> Chip {
 /// How volumes here are made, on a chip that is `blank` or not.
 fn options(blank: bool) -> FormatOptions {
     let (volume_id, label) = ([7; 16], "test".into());
-    FormatOptions { volume_id, label, root_mode: 0o755, root_uid: 0, root_gid: 0, blank, goal: None, now_ns: 1 }
+    FormatOptions { volume_id, label, blank, now_ns: 1, ..FormatOptions::default() }
 }
 
 fn formatted_as(profile: &Profile) -> Chip {
