@@ -1,8 +1,7 @@
 //! The pair of blocks anchors are written to in turn.
 //!
-//! Invariants: the block that holds the newest anchor is never erased; after a mount that found the volume in use, the
-//! first anchor goes to the other block, since the last page of this one may have been torn; where there is no other, one
-//! unit is left out while there are more than a recovery may need, and every anchor is read back.
+//! Invariants: the block that holds the newest anchor is never erased; where there is no other, one unit is left out while
+//! there are more than a recovery may need, and every anchor is read back.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,7 +10,8 @@ use nand::{Cause, CellMode, Nand, NandError};
 
 use super::Flash;
 use super::blocks::{BlockTable, Horizon};
-use super::newest::{self, Found, Page};
+use super::hold::Hold;
+use super::newest::{self, Page};
 use super::slots::Slots;
 use crate::error::{Error, Result};
 use crate::format::anchor::{Anchor, MAKESHIFT_UNITS, Named, half_used, ordinary_units};
@@ -54,8 +54,7 @@ pub struct AnchorLog {
     pub(super) other: Other,
     /// The block with the newest anchor is written on because there is no other: what was programmed is read back.
     pub(super) makeshift: bool,
-    /// Whether this mount has written an anchor: only then is the newest known to be stable.
-    pub(super) own: bool,
+    pub(super) hold: Hold,
     /// Another block is in the pair than the newest anchor lists.
     pub(super) pair_changed: bool,
 }
@@ -81,9 +80,14 @@ impl AnchorLog {
         self.last.as_ref()
     }
 
-    /// Whether this mount has written an anchor.
+    /// Whether the newest anchor is of this mount, and stable.
     pub fn is_own(&self) -> bool {
-        self.own
+        self.hold == Hold::Own
+    }
+
+    /// Whether this mount has written no anchor.
+    pub fn is_untouched(&self) -> bool {
+        matches!(self.hold, Hold::None | Hold::AtRest)
     }
 
     /// The block that holds the newest anchor, and the first unit of it that nothing was programmed to.
@@ -95,11 +99,11 @@ impl AnchorLog {
     /// Whether the other block of the pair is to be made ready, of blocks with so many units: well before it is needed, so
     /// that there is time to find another should it have gone bad.
     pub fn needs_other(&self, units: u32) -> bool {
-        self.own && (self.pair_changed || self.other_is_due(units))
+        self.is_own() && (self.pair_changed || self.other_is_due(units))
     }
 
     fn other_is_due(&self, units: u32) -> bool {
-        self.own && self.other == Other::Old && self.unit >= half_used(units)
+        self.is_own() && self.other == Other::Old && self.unit >= half_used(units)
     }
 
     /// Blocks named since the checkpoint.
@@ -133,7 +137,8 @@ impl<N: Nand> Flash<N> {
             if self.program_anchor(block, unit, &anchor)? {
                 (self.anchors.newest, self.anchors.end) = (current, unit + 1);
                 self.anchors.last = Some(anchor.clone());
-                (self.anchors.own, self.anchors.pair_changed) = (true, false);
+                self.anchors.hold = if self.anchors.hold == Hold::AtRest { Hold::Once } else { Hold::Own };
+                self.anchors.pair_changed = false;
                 return Ok(());
             }
             if !self.anchors.makeshift {
@@ -160,24 +165,13 @@ impl<N: Nand> Flash<N> {
     /// Makes two erased blocks, or one that is erased and one that is not needed, the first pair of a volume.
     pub fn begin_anchors(&mut self, pair: [u32; 2]) {
         self.anchors.pair = pair;
-        self.anchors.own = true;
+        self.anchors.hold = Hold::Own;
         for block in pair {
             if let Some(mut found) = self.slots.blocks.get_mut(block) {
                 (found.entry.used_as, found.entry.erased) = (Use::Anchor, false);
             }
         }
         self.slots.blocks.recount();
-    }
-
-    /// Goes on behind the newest anchor, as a mount found it.
-    pub fn resume_anchors(&mut self, found: &Found) {
-        let anchor = &found.anchor;
-        let newest = usize::from(anchor.pair.first() != Some(&found.block));
-        let era = self.numbers.era();
-        (self.anchors.pair, self.anchors.newest, self.anchors.current) = (anchor.pair, newest, newest);
-        (self.anchors.end, self.anchors.unit) = (found.end, self.slots.shape.slc.units);
-        self.anchors.names = anchor.names.iter().map(|&named| (named, era)).collect();
-        self.remember_anchor(anchor);
     }
 
     /// The block that does not hold the newest anchor goes bad. The one that does.
@@ -219,17 +213,6 @@ impl<N: Nand> Flash<N> {
         Ok(())
     }
 
-    /// Before the first program or erase of a mount, makes sure by one operation after the other that the newest anchor is
-    /// stable and not clean. Whether it is.
-    pub fn own_step(&mut self) -> Result<bool> {
-        match (self.anchors.own, self.anchors.other) {
-            (true, _) => return Ok(true),
-            (false, Other::Old) => self.prepare_other(false)?,
-            (false, Other::Ready | Other::Missing) => self.rewrite_anchor()?,
-        }
-        Ok(false)
-    }
-
     fn program_anchor(&mut self, block: u32, unit: u32, anchor: &Anchor) -> Result<bool> {
         let slot_bytes = self.slots.shape.slot_bytes;
         let mut data = anchor.encode(slot_bytes);
@@ -269,6 +252,9 @@ impl<N: Nand> Flash<N> {
     /// Goes on in the block that does not hold the newest anchor; where there is none, makes do with the one that does.
     fn move_on(&mut self) -> Result<()> {
         let newest = self.anchors.newest;
+        if !self.anchors.is_own() {
+            self.anchors.hold = Hold::None;
+        }
         if self.anchors.other != Other::Ready || self.anchors.current != newest {
             self.prepare_other(false)?;
         }
@@ -284,7 +270,7 @@ impl<N: Nand> Flash<N> {
         // The page after an earlier mount's newest anchor may be torn and look blank. The last pages are too few to leave
         // one out: should it have been torn, reading back shows it.
         let (end, units) = (self.anchors.end, self.slots.shape.slc.units);
-        let next = end + u32::from(!self.anchors.own && end + MAKESHIFT_UNITS < units);
+        let next = end + u32::from(!self.anchors.is_own() && end + MAKESHIFT_UNITS < units);
         if self.anchors.makeshift || next >= units {
             return Err(Error::NoSpace);
         }
@@ -324,7 +310,7 @@ impl<N: Nand> Flash<N> {
 
     /// Erases the block that does not hold the newest anchor, or puts a fresh one in its place where it has gone bad
     /// or, if `for_wear`, is worn.
-    fn prepare_other(&mut self, for_wear: bool) -> Result<()> {
+    pub(super) fn prepare_other(&mut self, for_wear: bool) -> Result<()> {
         let other = 1 - self.anchors.newest.min(1);
         let Some(&block) = self.anchors.pair.get(other) else { return Err(Error::NoSpace) };
         let entry = self.slots.blocks.get(block).entry;

@@ -9,6 +9,7 @@ pub mod blocks;
 pub mod cache;
 pub mod free;
 pub mod head;
+pub mod hold;
 pub mod newest;
 pub mod numbers;
 pub mod read;

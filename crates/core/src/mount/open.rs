@@ -278,7 +278,7 @@ pub fn unmount<N: Nand>(mut store: Store<N>, now_ns: i64) -> (N, Result<()>) {
     store.records_mut().set_wall_ns(now_ns);
     let records = store.records_mut();
     let untouched =
-        !records.flash().anchors().is_own() && records.volume().clean && records.inodes().dirty_count() == 0;
+        records.flash().anchors().is_untouched() && records.volume().clean && records.inodes().dirty_count() == 0;
     let outcome = match (records.flash().phase(), untouched) {
         (Phase::ReadOnly, _) => Ok(()),
         (_, true) => rest_on_two_pages(records.flash_mut()),
@@ -294,10 +294,13 @@ fn rest_on_two_pages<N: Nand>(flash: &mut Flash<N>) -> Result<()> {
         return Ok(());
     }
     let Some(anchor) = flash.anchors().last().cloned() else { return Ok(()) };
-    match flash.write_anchor(anchor) {
-        Err(Error::NoSpace) => Ok(()),
-        outcome => outcome,
+    while !flash.anchors().is_own() {
+        match flash.write_anchor(anchor.clone()) {
+            Err(Error::NoSpace) => break,
+            outcome => outcome?,
+        }
     }
+    Ok(())
 }
 
 fn close_volume<N: Nand>(store: &mut Store<N>) -> Result<()> {

@@ -88,8 +88,8 @@ fn interrupted(results: &Results) -> Result<Vec<Row>, ExperimentError> {
     let plan = |name| PLANS.iter().find(|(plan, ..)| *plan == name).map_or(lives::PAPER, |&(_, plan, _)| plan);
     let (parameters, of_cuts) =
         (plan("unmounts").parameters(Management::Ours)?, plan("cuts").parameters(Management::Ours)?);
-    let pool = |life: &Life| f64::from(life.cycles.iter().sum::<u32>());
-    let apart = 100.0 * (pool(&unmounts) - pool(&whole)).abs() / pool(&whole);
+    let total = |life: &Life| life.total_cycles() as f64;
+    let apart = 100.0 * (total(&unmounts) - total(&whole)).abs() / total(&whole);
     let index = (unmounts.mean_index() - whole.mean_index()).abs();
     let a_cut = (cuts.total_cycles() as f64 - whole.total_cycles() as f64) / INTERRUPTIONS;
     Ok(vec![

@@ -284,4 +284,23 @@ mod tests {
         }
         assert!(["slc", "native", "slc-hot"].iter().all(|head| heads.contains(head)), "{heads:?}");
     }
+
+    #[test]
+    fn random_histories_of_the_chip_that_is_to_last_raise_and_lower_the_share_of_slc() {
+        let base = Base::prepare(Setup::named("lifetime").unwrap(), Ground::Full).unwrap();
+        let mut indexes = BTreeSet::new();
+        for seed in 0..10 {
+            let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone());
+            let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns).unwrap();
+            let mut supply = Supply::new(seed);
+            for _ in 0..60 {
+                if let Step::Call(call) = base.shape.draw(&supply.words(), twin.history.live()) {
+                    twin.call(&call).unwrap();
+                }
+                indexes.insert(twin.fs.info().unwrap().life.unwrap().wear_index);
+            }
+        }
+        let (least, most) = (indexes.first().unwrap(), indexes.last().unwrap());
+        assert!(*least < 200_000 && *most > 500_000 && indexes.len() > 30, "{least} to {most}, {}", indexes.len());
+    }
 }

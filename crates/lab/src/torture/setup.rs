@@ -3,7 +3,8 @@
 //! Invariant: a setup and a ground are data; together they give one volume, whoever makes it.
 
 use emulator::FaultConfig;
-use flexfs_core::{Allocate, Compression, MountOptions, Policy};
+use flexfs_core::wear::{Controller, Goal};
+use flexfs_core::{Allocate, Compression, MountOptions, Policy, Wanted};
 
 use crate::crash::Rig;
 
@@ -20,6 +21,8 @@ pub struct Setup {
     cache_bytes: usize,
     policy: Policy,
     compression: Compression,
+    /// A lifetime to be guaranteed, and the cycles that blocks endure.
+    life: Option<(Goal, u32)>,
     /// What its sequences of operations begin with: on the small tree chips that need no room made do all the same. The
     /// rest of what torture does is enough for a mixture of others.
     pub sequences_on: Option<Ground>,
@@ -63,6 +66,9 @@ impl Ground {
     }
 }
 
+/// A life that calls at the pace of torture's spend too fast if all goes to SLC first, and the cycles of a block.
+const LIFE: (Goal, u32) = (Goal { life_ns: 16_000_000_000, window_ns: 20_000_000 }, 20);
+
 /// All is written to SLC, and any background step may migrate.
 const MIGRATING: Policy = Policy::BM.collecting_both("migrating").with_times(0, 0);
 
@@ -82,6 +88,7 @@ const MLC: Setup = Setup {
     cache_bytes: 256 << 10,
     policy: MIGRATING,
     compression: Compression::None,
+    life: None,
     sequences_on: Some(Ground::Tree),
 };
 const TLC: Setup = Setup {
@@ -96,13 +103,22 @@ const TLC: Setup = Setup {
 };
 
 /// All there are.
-const SETUPS: [Setup; 14] = [
+const SETUPS: [Setup; 15] = [
     MLC,
     Setup {
         name: "allocating",
         about: "MLC, written as SLC and natively by turns, as there is idle time, hot data in blocks of its own",
         policy: ALLOCATING,
         sequences_on: None,
+        ..MLC
+    },
+    Setup {
+        name: "lifetime",
+        about: "MLC that is to last: the share of SLC follows the wear; blocks long enough that anchors go on in one",
+        blocks: 48,
+        pages_per_block: 32,
+        policy: ALLOCATING,
+        life: Some(LIFE),
         ..MLC
     },
     Setup { name: "native", about: "MLC, data written natively: pages in pairs", policy: Policy::NATIVE_ONLY, ..MLC },
@@ -200,15 +216,20 @@ impl Setup {
 
     /// Chip and mount options, without faults.
     pub(super) fn rig(&self) -> Result<Rig, String> {
+        let goal = self.life.map(|(goal, _)| goal);
         let options = MountOptions {
             policy: self.policy,
             compression: self.compression,
             cache_bytes: self.cache_bytes,
+            life: Wanted { goal, controller: Controller::WholeLife },
             ..MountOptions::default()
         };
         let mut rig = Rig::small(self.profile, self.blocks, self.pages_per_block, options)?;
         rig.profile.geometry.page_bytes = self.page_bytes;
         rig.profile.geometry.bits_per_cell = self.bits_per_cell;
+        if let Some((_, cycles)) = self.life {
+            (rig.profile.endurance.slc_erases, rig.profile.endurance.native_erases) = (cycles, cycles);
+        }
         Ok(Rig { faults: FaultConfig::default(), ..rig })
     }
 }

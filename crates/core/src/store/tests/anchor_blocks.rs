@@ -102,3 +102,24 @@ fn a_recovery_takes_two_anchors_of_the_only_block_left_and_completes_the_pair() 
     assert_ne!(super::flash(&fs).anchors().newest().0, left);
     assert_eq!(anchors(fs.chip_mut()) - before, 2);
 }
+
+/// Each mount once erased the block that anchors go on in next, though nothing stood in it.
+#[test]
+fn mounts_of_a_volume_at_rest_erase_anchor_blocks_only_as_those_fill_up() {
+    let mut profile = Profile::builtin("flexfs-mlc").unwrap();
+    (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 64);
+    let mut chip = formatted_as(&profile);
+    let before = chip.counters().erases.total();
+    let (mounts, units) = (40, 32);
+    for round in 0..mounts {
+        let mut fs = mounted(chip, Policy::BASELINE);
+        file(&mut fs, format!("file{round}").as_bytes());
+        let (unmounted, outcome) = fs.unmount(1);
+        outcome.unwrap();
+        chip = unmounted;
+    }
+    // Two anchors of its own, two that are clean.
+    let filled = mounts * 4 / units;
+    let erases = chip.counters().erases.total() - before;
+    assert!(erases <= 2 * filled, "{erases} erases, {filled} blocks filled");
+}

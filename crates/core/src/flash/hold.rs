@@ -1,0 +1,73 @@
+//! How a mount takes over the newest anchor it found: where its own first anchors go, and when the newest one is its own.
+//!
+//! Invariants: after a mount that found the volume in use, the first anchor goes to the other block, since the last page of
+//! this one may have been torn. After one that found it at rest, the first two go behind the newest, and no block is erased:
+//! an earlier mount may have been cut while it wrote the first of them, but never the second.
+
+use nand::Nand;
+
+use super::Flash;
+use super::anchors::Other;
+use super::newest::Found;
+use crate::error::Result;
+use crate::format::anchor::{half_used, ordinary_units};
+use crate::format::table::Use;
+
+/// How far this mount has come towards an anchor of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// It has written none; the first goes to the other block.
+    #[default]
+    None,
+    /// It has written none; the first goes behind the newest, which is clean.
+    AtRest,
+    /// It has written one there, on a page that an earlier mount may have tried: one more follows.
+    Once,
+    /// The newest anchor is of this mount, stable and, until the volume is unmounted, not clean.
+    Own,
+}
+
+impl<N: Nand> Flash<N> {
+    /// Goes on behind the newest anchor, as a mount found it.
+    pub fn resume_anchors(&mut self, found: &Found) {
+        let anchor = &found.anchor;
+        let newest = usize::from(anchor.pair.first() != Some(&found.block));
+        let era = self.numbers.era();
+        (self.anchors.pair, self.anchors.newest, self.anchors.current) = (anchor.pair, newest, newest);
+        (self.anchors.end, self.anchors.unit) = (found.end, self.slots.shape.slc.units);
+        if let Some(other) = self.goes_on_behind(found) {
+            (self.anchors.hold, self.anchors.other, self.anchors.unit) = (Hold::AtRest, other, found.end);
+        }
+        self.anchors.names = anchor.names.iter().map(|&named| (named, era)).collect();
+        self.remember_anchor(anchor);
+    }
+
+    /// The state of the other block, where the newest anchor is of a volume at rest and has room behind it for two.
+    fn goes_on_behind(&self, found: &Found) -> Option<Other> {
+        let (units, pair) = (self.slots.shape.slc.units, found.anchor.pair);
+        let is_sound = |block: u32| {
+            let entry = self.slots.blocks.get(block).entry;
+            entry.used_as == Use::Anchor && !entry.failing && !self.slots.nand.is_bad(block)
+        };
+        if !found.anchor.clean || !pair.iter().all(|&block| is_sound(block)) {
+            return None;
+        }
+        // Whoever wrote to the second half had made the other block ready; with something behind the newest anchor, a
+        // later mount may have begun to write there.
+        let is_ready = found.unit >= half_used(units) && found.end == found.unit + 1;
+        let (other, limit) =
+            if is_ready { (Other::Ready, ordinary_units(units)) } else { (Other::Old, half_used(units)) };
+        (found.end + 2 <= limit).then_some(other)
+    }
+
+    /// Before the first program or erase of a mount, makes sure by one operation after the other that the newest anchor is
+    /// stable and not clean. Whether it is.
+    pub fn own_step(&mut self) -> Result<bool> {
+        match (self.anchors.hold, self.anchors.other) {
+            (Hold::Own, _) => return Ok(true),
+            (Hold::None, Other::Old) => self.prepare_other(false)?,
+            _ => self.rewrite_anchor()?,
+        }
+        Ok(false)
+    }
+}
