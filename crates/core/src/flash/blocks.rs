@@ -55,12 +55,10 @@ pub struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
     LeastWorn,
-    /// For content that will stay for a while: one that has a single cycle left of so many, which it need not begin soon
-    /// after; else the least worn.
-    Settling {
-        endurance: u32,
-    },
-    /// For content that has not changed for long.
+    /// For content that stays: at the end of a life that is to be guaranteed one that has a single cycle left; else the least
+    /// worn.
+    Settling,
+    /// For content that has not changed for long: the most worn that has a cycle left.
     MostWorn,
 }
 
@@ -197,18 +195,30 @@ impl Drop for Edit<'_> {
 /// All blocks.
 pub struct BlockTable {
     blocks: Vec<Block>,
+    /// Cycles that a block endures.
+    endurance: u32,
     /// Where free blocks are taken in turn, whatever their wear: the one taken last.
     last_taken: Option<u32>,
+    /// What is settled in a block stays there for the rest of the life that is to be guaranteed.
+    settles: bool,
     books: Books,
     live_bytes: u64,
     bad: u32,
 }
 
 impl BlockTable {
-    /// The table of these entries.
-    pub fn new(entries: Vec<BlockEntry>) -> Self {
+    /// The table of these entries, of blocks that endure so many cycles.
+    pub fn new(entries: Vec<BlockEntry>, endurance: u32) -> Self {
         let blocks = entries.into_iter().map(|entry| Block { entry, ..Block::default() }).collect();
-        let mut table = Self { blocks, last_taken: None, books: Books::default(), live_bytes: 0, bad: 0 };
+        let mut table = Self {
+            blocks,
+            endurance,
+            last_taken: None,
+            settles: false,
+            books: Books::default(),
+            live_bytes: 0,
+            bad: 0,
+        };
         table.recount();
         table
     }
@@ -378,6 +388,11 @@ impl BlockTable {
         self.last_taken = Some(0);
     }
 
+    /// Whether what is settled in a block from now on stays for the rest of a life.
+    pub fn set_settling(&mut self, settles: bool) {
+        self.settles = settles;
+    }
+
     /// Whether free blocks are taken by their wear.
     pub fn levels(&self) -> bool {
         self.last_taken.is_none()
@@ -391,7 +406,8 @@ impl BlockTable {
     /// When the turn of a block comes to be taken; the least first.
     fn turns(&self, horizon: Horizon, take: Take) -> impl Fn(u32, &Block) -> (bool, u32, bool, bool) + use<> {
         let for_anchors = self.free_for_anchors(horizon).count();
-        let (last_taken, blocks) = (self.last_taken, self.len().max(1));
+        let (last_taken, blocks, endurance) = (self.last_taken, self.len().max(1), self.endurance);
+        let settles = self.settles;
         move |number, block| {
             let kept = for_anchors <= ANCHORS_KEPT && number < ANCHOR_BLOCKS;
             let erases = block.cycles();
@@ -399,9 +415,9 @@ impl BlockTable {
                 Some(last) => (number + blocks - 1 - last.min(blocks - 1)) % blocks,
                 None => match take {
                     Take::LeastWorn => erases,
-                    Take::Settling { endurance } if erases + 1 == endurance => 0,
-                    Take::Settling { .. } => erases,
-                    Take::MostWorn => u32::MAX - erases,
+                    Take::Settling if settles && erases + 1 == endurance => 0,
+                    Take::MostWorn if erases < endurance => endurance - 1 - erases,
+                    Take::Settling | Take::MostWorn => erases,
                 },
             };
             (kept, wear, !block.entry.erased, number < ANCHOR_BLOCKS)
@@ -432,7 +448,7 @@ mod tests {
     #[test]
     fn the_books_say_what_a_look_at_every_block_would() {
         let uses = [Use::Free, Use::Log, Use::Meta, Use::Anchor, Use::Bad];
-        let mut table = BlockTable::new(alloc::vec![BlockEntry::default(); 40]);
+        let mut table = BlockTable::new(alloc::vec![BlockEntry::default(); 40], 1000);
         let (mut state, mut horizon, mut most_ready) = (1, Horizon::default(), 0);
         for step in 0..20_000u64 {
             let number = (dice(&mut state) % 40) as u32;
@@ -481,7 +497,7 @@ mod tests {
         // The others are more worn: but for anchors they would come last.
         let erases = |number| if number < ANCHOR_BLOCKS { 0 } else { 100 };
         let entries = (0..20).map(|number| BlockEntry { erases: erases(number), ..BlockEntry::default() });
-        let mut table = BlockTable::new(entries.collect());
+        let mut table = BlockTable::new(entries.collect(), 1000);
         let mut taken = Vec::new();
         while let Some(number) = table.pick(Horizon::default(), Take::LeastWorn) {
             taken.push(number);
@@ -489,5 +505,32 @@ mod tests {
         }
         assert_eq!(taken.len(), 20);
         assert!(taken[18..].iter().all(|&number| number < ANCHOR_BLOCKS), "{taken:?}");
+    }
+
+    /// Levelling moved content to blocks that had no cycle left, again and again: each was behind the next, more worn one.
+    #[test]
+    fn what_never_changes_goes_to_the_most_worn_block_that_has_a_cycle_left() {
+        let entry = |erases| BlockEntry { erases, erased: true, ..BlockEntry::default() };
+        let entries = [7, 10, 9, 8, 12];
+        let mut table = BlockTable::new(entries.into_iter().map(entry).collect(), 10);
+        let mut taken = |take| {
+            let number = table.pick(Horizon::default(), take).unwrap();
+            table.get_mut(number).unwrap().open = true;
+            entries[number as usize]
+        };
+        assert_eq!([(); 5].map(|()| taken(Take::MostWorn)), [9, 8, 7, 10, 12]);
+    }
+
+    #[test]
+    fn what_stays_for_the_rest_of_a_life_takes_the_last_cycle_of_a_block() {
+        let entry = |erases| BlockEntry { erases, erased: true, ..BlockEntry::default() };
+        let entries = [10, 8, 9];
+        let mut table = BlockTable::new(entries.into_iter().map(entry).collect(), 10);
+        let taken =
+            |table: &BlockTable, take| table.pick(Horizon::default(), take).map(|number| entries[number as usize]);
+        assert_eq!(taken(&table, Take::Settling), Some(8), "the block is taken again in this life");
+        table.set_settling(true);
+        assert_eq!(taken(&table, Take::Settling), Some(9));
+        assert_eq!(taken(&table, Take::LeastWorn), Some(8));
     }
 }

@@ -5,7 +5,7 @@
 
 use alloc::vec;
 
-use nand::{CellMode, Nand};
+use nand::Nand;
 
 use super::blocks::Take;
 use super::head::{Exposed, Head, HeadId};
@@ -85,9 +85,7 @@ impl<N: Nand> Flash<N> {
         }
         // What goes to native cells stays longer than what waits in SLC cells to be moved there.
         let take = match purpose.take {
-            Take::LeastWorn if id == HeadId::Native => {
-                Take::Settling { endurance: self.slots.nand.endurance(CellMode::Native) }
-            }
+            Take::LeastWorn if id == HeadId::Native => Take::Settling,
             take => take,
         };
         let next = self.slots.blocks.pick(self.horizon(), take).ok_or(Error::NoSpace)?;

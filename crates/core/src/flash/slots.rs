@@ -76,11 +76,12 @@ pub struct Slots<N: Nand> {
 
 impl<N: Nand> Slots<N> {
     pub(super) fn new(nand: N, shape: Shape, seed: u32, entries: Vec<BlockEntry>, cache_slots: usize) -> Self {
+        let endurance = nand.endurance(CellMode::Native);
         Self {
             nand,
             shape,
             seed,
-            blocks: BlockTable::new(entries),
+            blocks: BlockTable::new(entries, endurance),
             cache: SlotCache::new(cache_slots),
             heads: HeadId::ALL.map(|_| Head::new()),
             stash: Vec::new(),

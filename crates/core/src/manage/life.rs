@@ -27,6 +27,8 @@ pub struct Wear {
     pub left_bytes: u64,
     /// What stands in SLC blocks, and is to be moved to native ones, bytes.
     pub owed_bytes: u64,
+    /// What is live in native blocks, bytes.
+    pub settled_bytes: u64,
     /// Room that is left in blocks that were opened: it was paid for, and what comes next goes there.
     pub begun_bytes: u64,
     pub bits_per_cell: u8,
@@ -75,6 +77,8 @@ pub(super) struct Life {
     fresh_bytes: u64,
     left_bytes: u64,
     ends_ns: Option<u64>,
+    /// Less is to come in the life than is stored: native blocks that are opened now are not opened again in it.
+    settles: bool,
 }
 
 impl Life {
@@ -160,6 +164,7 @@ impl Life {
             self.record.budget_bytes = wear.left_bytes;
         }
         let course = self.course(goal, wear);
+        self.settles = course.rate_mean * course.windows_left < wear.settled_bytes as f64;
         self.record.wear_index = match self.controller {
             _ if self.record.elapsed_ns >= goal.life_ns => WHOLE,
             Controller::WholeLife => millionths(course.wear_index()),
@@ -270,6 +275,11 @@ impl Manager {
         if self.has_goal() { self.life.record.wear_index } else { WHOLE }
     }
 
+    /// Whether a native block that is opened now is not opened again in the life, if what is stored goes as new data comes.
+    pub fn settles(&self) -> bool {
+        self.life.settles
+    }
+
     /// What must be known of the life over a mount.
     pub fn life_record(&self) -> ManagerRecord {
         let recent_bytes: u64 = self.life.parts.iter().sum();
@@ -298,7 +308,8 @@ mod tests {
     const GOAL: Goal = Goal { life_ns: 4000 * SECOND_NS, window_ns: 400 * SECOND_NS };
     const MIB: u64 = 1 << 20;
     /// A chip of 240 blocks of 512 KiB that endure ten cycles.
-    const NEW: Wear = Wear { left_bytes: 1200 * MIB, owed_bytes: 0, begun_bytes: 0, bits_per_cell: 2 };
+    const NEW: Wear =
+        Wear { left_bytes: 1200 * MIB, owed_bytes: 0, settled_bytes: 0, begun_bytes: 0, bits_per_cell: 2 };
 
     fn taken_up(record: ManagerRecord, controller: Controller, wall_ns: i64) -> Life {
         Life::take_up(record, Wanted { goal: Some(GOAL), controller }, MIB, wall_ns)
@@ -353,6 +364,25 @@ mod tests {
             indexes.push((index * 100.0).round() as u32);
         }
         assert_eq!(indexes, [100, 100, 100, 100, 44, 18, 38, 100, 100, 100]);
+    }
+
+    #[test]
+    fn a_life_settles_once_less_is_to_come_than_is_stored() {
+        let mut life = taken_up(ManagerRecord::default(), Controller::WholeLife, START_NS);
+        let wear = Wear { settled_bytes: 40 * MIB, ..NEW };
+        life.decide(GOAL, wear);
+        let mut settled = Vec::new();
+        // 40 MiB in a window of 400 s.
+        for second in 1..4000i64 {
+            life.clock(second * SECOND_NS as i64);
+            if second % 10 == 0 {
+                life.count(Region::Slc);
+                life.decide(GOAL, wear);
+                settled.push(life.settles);
+            }
+        }
+        let first = settled.iter().position(|&settles| settles).unwrap();
+        assert!((359..363).contains(&first) && settled[first..].iter().all(|&settles| settles), "{first}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a read-only mount programs and erases nothing, and a refused mount changes nothing.
 
-use nand::{Nand, NandError};
+use nand::{CellMode, Nand, NandError};
 
 use super::format::{name_seed, volume_seed};
 use super::replay::Replay;
@@ -154,7 +154,7 @@ fn load_tables<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
         doubtful.extend((unused && !entry.erased).then_some(block));
         entries.push(entry);
     }
-    let mut blocks = BlockTable::new(entries);
+    let mut blocks = BlockTable::new(entries, slots.nand().endurance(CellMode::Native));
     doubtful.into_iter().for_each(|block| blocks.doubt(block));
     if !levels {
         blocks.take_in_turn();

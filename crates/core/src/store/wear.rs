@@ -39,6 +39,13 @@ fn owed_bytes<N: Nand>(records: &Records<N>) -> u64 {
     moving.map(|entry| u64::from(entry.live_bytes)).sum()
 }
 
+/// What is live in native blocks, bytes.
+fn settled_bytes<N: Nand>(records: &Records<N>) -> u64 {
+    let entries = records.flash.blocks().iter().map(|(_, block)| block.entry);
+    let native = entries.filter(|entry| entry.used_as == Use::Log && entry.native);
+    native.map(|entry| u64::from(entry.live_bytes)).sum()
+}
+
 impl<N: Nand> Records<N> {
     /// Takes up the life of another record than the volume was mounted with.
     pub fn take_up_life(&mut self, record: ManagerRecord) {
@@ -71,10 +78,13 @@ pub fn tell_now<N: Nand>(records: &mut Records<N>) {
     let wear = Wear {
         left_bytes: left_bytes(records),
         owed_bytes: owed_bytes(records),
+        settled_bytes: settled_bytes(records),
         begun_bytes: begun_bytes(records),
         bits_per_cell: (shape.native.content_slots() / shape.slc.content_slots().max(1)) as u8,
     };
     records.manager.heard_of_wear(wear);
+    let settles = records.manager.settles();
+    records.flash.slots_mut().blocks_mut().set_settling(settles);
 }
 
 /// What the next anchors say of the volume's life.

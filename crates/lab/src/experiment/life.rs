@@ -1,7 +1,7 @@
 //! Lives that go otherwise than the paper's: bursts at the end, a life in one window, a sync after every page. Invariant: a life
 //! is met if no block was used more often than it endures, or it was said before that it would not be.
 
-use super::lives::{self, Arrival, Interruption, Life, Management, Plan, TABLE_3, live};
+use super::lives::{self, Arrival, Interruption, Life, Management, Plan, live};
 use super::{Axis, Bar, Experiment, ExperimentError, Job, Outcome, Plot, Results, Row, Series};
 
 pub const LIFE: Experiment = Experiment {
@@ -21,19 +21,21 @@ const TOO_MUCH: [u64; lives::WINDOWS] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 1300];
 const HALVED: [u64; lives::WINDOWS] = [20, 20, 20, 40, 40, 10, 10, 20, 20, 20];
 
 const fn files(mib: [u64; lives::WINDOWS]) -> Plan {
-    Plan { arrival: Arrival::Files, mib, interruption: Interruption::Never }
+    Plan { mib, ..lives::PAPER }
 }
 
 /// What is run, by name, and whether the budget covers it.
-const PLANS: [(&str, Plan, bool); 8] = [
-    ("table3", files(TABLE_3), true),
+const PLANS: [(&str, Plan, bool); 10] = [
+    ("table3", lives::PAPER, true),
     ("reversed", files(REVERSED), true),
     ("doubled-late", files(DOUBLED_LATE), true),
     ("all-last", files(ALL_LAST), true),
     ("too-much", files(TOO_MUCH), false),
     ("synced-pages", Plan { arrival: Arrival::SyncedPages, ..files(HALVED) }, true),
-    ("unmounts", Plan { interruption: Interruption::Unmount, ..files(TABLE_3) }, true),
-    ("cuts", Plan { interruption: Interruption::Cut, ..files(TABLE_3) }, true),
+    ("tlc", Plan { bits_per_cell: 3, ..lives::PAPER }, true),
+    ("qlc", Plan { bits_per_cell: 4, ..lives::PAPER }, true),
+    ("unmounts", Plan { interruption: Interruption::Unmount, ..lives::PAPER }, true),
+    ("cuts", Plan { interruption: Interruption::Cut, ..lives::PAPER }, true),
 ];
 const BLOCK_MIB: f64 = 0.5;
 /// By how much interrupted lives may differ from the one that is not: cycles of the blocks but the anchors', in percent,

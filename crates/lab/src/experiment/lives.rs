@@ -27,6 +27,8 @@ const WINDOW_NS: u64 = 400 * SECOND_NS;
 const FILES_MAX: usize = 40;
 const SYNCED_FILES: usize = 20;
 const PAGE_BYTES: u64 = 4096;
+/// Pages of a block with three or four bits in a cell: about as many as the paper's, in whole word lines of either.
+const DENSE_BLOCK_PAGES: u32 = 120;
 const YEAR_NS: i64 = 365 * 24 * 60 * 60 * 1_000_000_000;
 
 /// Table 3: what arrives in each window, MiB.
@@ -53,9 +55,17 @@ impl Management {
         }
     }
 
-    /// What a life under it is played on.
-    pub fn setting(self) -> Result<Setting, PlayError> {
-        let mut profile = Profile::default().with_capacity(CHIP_BYTES)?;
+    /// What a life under it is played on: the paper's chip, or one of the same size with more bits in a cell.
+    pub fn setting(self, bits_per_cell: u8) -> Result<Setting, PlayError> {
+        let mut profile = Profile::default();
+        if bits_per_cell > 2 {
+            profile = Profile::builtin("tlc-3d")?;
+            let pages = (DENSE_BLOCK_PAGES, PAGE_BYTES as u32);
+            (profile.geometry.pages_per_block, profile.geometry.page_bytes) = pages;
+            (profile.geometry.planes_per_die, profile.timing.bus_ps_per_byte) = (1, 0);
+            profile.geometry.bits_per_cell = bits_per_cell;
+        }
+        let mut profile = profile.with_capacity(CHIP_BYTES)?;
         (profile.endurance.slc_erases, profile.endurance.native_erases) = (ENDURANCE, ENDURANCE);
         let goal = Goal { life_ns: WINDOWS as u64 * WINDOW_NS, window_ns: WINDOW_NS };
         let (policy, life) = match self {
@@ -91,10 +101,12 @@ pub struct Plan {
     pub arrival: Arrival,
     pub mib: [u64; WINDOWS],
     pub interruption: Interruption,
+    pub bits_per_cell: u8,
 }
 
 /// The paper's.
-pub const PAPER: Plan = Plan { arrival: Arrival::Files, mib: TABLE_3, interruption: Interruption::Never };
+pub const PAPER: Plan =
+    Plan { arrival: Arrival::Files, mib: TABLE_3, interruption: Interruption::Never, bits_per_cell: 2 };
 
 impl Plan {
     /// The parameters of its rows.
@@ -110,7 +122,7 @@ impl Plan {
             Interruption::Cut => format!("{how}, the power cut a hundred times"),
         };
         let workload = format!("{how}; MiB in each window of 400 s: {}", mib.join(" "));
-        let parameters = Parameters::of(&management.setting()?).with("workload", workload);
+        let parameters = Parameters::of(&management.setting(self.bits_per_cell)?).with("workload", workload);
         Ok(parameters.with("wear", management.name()).with("endurance_cycles", ENDURANCE.to_string()))
     }
 }
@@ -186,7 +198,7 @@ struct Living {
 
 /// Lives a life.
 pub fn live(management: Management, plan: Plan) -> Result<Life, PlayError> {
-    let mut player = Player::new(&management.setting()?)?;
+    let mut player = Player::new(&management.setting(plan.bits_per_cell)?)?;
     // The life begins with the first request.
     player.sync()?;
     let (cycles, believed_cycles) = cycles(&mut player)?;
