@@ -9,6 +9,7 @@ use nand::Nand;
 use super::Flash;
 use super::anchors::Other;
 use super::newest::Found;
+use super::slots::Slots;
 use crate::error::Result;
 use crate::format::anchor::{half_used, ordinary_units};
 use crate::format::table::Use;
@@ -35,29 +36,11 @@ impl<N: Nand> Flash<N> {
         let era = self.numbers.era();
         (self.anchors.pair, self.anchors.newest, self.anchors.current) = (anchor.pair, newest, newest);
         (self.anchors.end, self.anchors.unit) = (found.end, self.slots.shape.slc.units);
-        if let Some(other) = self.goes_on_behind(found) {
+        if let Some(other) = goes_on_behind(&self.slots, found) {
             (self.anchors.hold, self.anchors.other, self.anchors.unit) = (Hold::AtRest, other, found.end);
         }
         self.anchors.names = anchor.names.iter().map(|&named| (named, era)).collect();
         self.remember_anchor(anchor);
-    }
-
-    /// The state of the other block, where the newest anchor is of a volume at rest and has room behind it for two.
-    fn goes_on_behind(&self, found: &Found) -> Option<Other> {
-        let (units, pair) = (self.slots.shape.slc.units, found.anchor.pair);
-        let is_sound = |block: u32| {
-            let entry = self.slots.blocks.get(block).entry;
-            entry.used_as == Use::Anchor && !entry.failing && !self.slots.nand.is_bad(block)
-        };
-        if !found.anchor.clean || !pair.iter().all(|&block| is_sound(block)) {
-            return None;
-        }
-        // Whoever wrote to the second half had made the other block ready; with something behind the newest anchor, a
-        // later mount may have begun to write there.
-        let is_ready = found.unit >= half_used(units) && found.end == found.unit + 1;
-        let (other, limit) =
-            if is_ready { (Other::Ready, ordinary_units(units)) } else { (Other::Old, half_used(units)) };
-        (found.end + 2 <= limit).then_some(other)
     }
 
     /// Before the first program or erase of a mount, makes sure by one operation after the other that the newest anchor is
@@ -70,4 +53,21 @@ impl<N: Nand> Flash<N> {
         }
         Ok(false)
     }
+}
+
+/// The state of the other block, where the newest anchor is of a volume at rest and has room behind it for two.
+fn goes_on_behind<N: Nand>(slots: &Slots<N>, found: &Found) -> Option<Other> {
+    let (units, pair) = (slots.shape.slc.units, found.anchor.pair);
+    let is_sound = |block: u32| {
+        let entry = slots.blocks.get(block).entry;
+        entry.used_as == Use::Anchor && !entry.failing && !slots.nand.is_bad(block)
+    };
+    if !found.anchor.clean || !pair.iter().all(|&block| is_sound(block)) {
+        return None;
+    }
+    // Whoever wrote to the second half had made the other block ready; with something behind the newest anchor, a
+    // later mount may have begun to write there.
+    let is_ready = found.unit >= half_used(units) && found.end == found.unit + 1;
+    let (other, limit) = if is_ready { (Other::Ready, ordinary_units(units)) } else { (Other::Old, half_used(units)) };
+    (found.end + 2 <= limit).then_some(other)
 }

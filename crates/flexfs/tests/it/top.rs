@@ -20,14 +20,34 @@ fn block_map(told: &Value) -> &str {
 
 /// The figures of a volume that are on the picture too.
 fn figures(told: &Value) -> Vec<String> {
-    let blocks = &told["blocks"];
-    vec![
+    let (blocks, wear, life, health) = (&told["blocks"], &told["wear"], &told["life"], &told["health"]);
+    let (mounted, programmed) = (&told["mounted"], &told["programmed_bytes"]);
+    let percent = |part: f64, whole: &Value| 100.0 * part / whole.as_f64().unwrap();
+    let number = |value: &Value| value.as_f64().unwrap();
+    assert!(programmed["host"].is_u64() && mounted["read_bytes"].is_u64(), "of these it shows differences");
+    let mut all = vec![
         format!(". {} free  s {} SLC (h {} hot)", blocks["free"], blocks["slc"], blocks["slc_hot"]),
         format!("n {} native  m {} metadata  b {} bad", blocks["native"], blocks["metadata"], blocks["bad"]),
         format!("α {:.2} ", told["mounted"]["alpha"].as_f64().unwrap()),
         format!("δ {:.2} ", told["life"]["delta"].as_f64().unwrap()),
-        format!("headroom  {} blocks", told["mounted"]["headroom_blocks"]),
-    ]
+        format!("headroom  {} blocks", mounted["headroom_blocks"]),
+        format!("under way {}", mounted["under_way"].as_str().unwrap_or("nothing")),
+        format!("waiting   {} failing, {} fading", health["failing_blocks"], health["fading_blocks"]),
+        format!(", health {}", health["state"].as_str().unwrap()),
+        format!("policy {} ", mounted["policy"].as_str().unwrap()),
+        format!(" on {} ", mounted["mountpoint"].as_str().unwrap()),
+        format!("life      {:.0} %: ", percent(number(&life["elapsed_ns"]), &life["goal_ns"])),
+        format!(
+            "budget    {:.0} %: ",
+            percent(number(&life["budget_bytes"]) - number(&life["left_bytes"]), &life["budget_bytes"])
+        ),
+        "ends      when its goal is reached".into(),
+        format!("Erases of a block: {}-{}, mean {:.1} ", wear["min"], wear["max"], number(&wear["mean"])),
+        format!(" it endures {} natively ", number(&wear["endurance_native"]) as u64).replace("10000", "10,000"),
+    ];
+    let ranges = wear["histogram"].as_array().unwrap().iter().filter(|range| range["blocks"] != 0);
+    all.extend(ranges.map(|range| format!("{}█", range["blocks"])));
+    all
 }
 
 #[test]
