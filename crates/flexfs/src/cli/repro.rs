@@ -13,6 +13,7 @@ Examples:
   flexfs repro                        all of them, some minutes
   flexfs repro fig10 --out report     one, and report/index.html with plots and tables
   flexfs repro fig10 --json | jq '.rows[] | select(.ok | not)'
+  flexfs repro fig14 --top            with a picture of the volume at work
   flexfs repro --list                 the experiments, and the jobs that each consists of
 
 Several machines share the work by jobs, in any order; whoever has all results makes the report:
@@ -44,6 +45,9 @@ pub struct Repro {
     /// Jobs at a time [default: as many as there are processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
+    /// Watch the volumes in the terminal, as `flexfs top` shows them; one job at a time, q ends them
+    #[arg(long, conflicts_with_all = ["only", "merge", "list", "jobs"])]
+    pub top: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

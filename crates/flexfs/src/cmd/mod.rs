@@ -19,3 +19,4 @@ pub mod repro;
 pub mod rm;
 pub mod top;
 pub mod torture;
+mod watched;

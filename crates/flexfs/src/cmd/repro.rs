@@ -12,6 +12,7 @@ use lab::experiment::{self, Experiment, Job, Results, Row};
 use lab::report::{self, Finding};
 use serde_json::{Value, json};
 
+use super::watched;
 use crate::cli::{self, Asked};
 use crate::host::At;
 use crate::{output, progress};
@@ -104,6 +105,7 @@ fn findings(chosen: &[Experiment], args: &cli::Repro) -> Result<Vec<Finding>> {
     let all: Vec<Job> = chosen.iter().flat_map(|experiment| jobs(experiment, args.long)).collect();
     let results = match &args.merge {
         Some(dir) => merged(chosen, dir)?,
+        None if args.top => watched::run(all)?,
         None => run_all(&all, args)?,
     };
     let finding = |&experiment: &Experiment| {

@@ -7,6 +7,7 @@ mod flow;
 mod frame;
 mod map;
 mod rest;
+pub mod screen;
 mod snapshot;
 mod state;
 #[cfg(test)]

@@ -128,10 +128,14 @@ struct Terminal {
 impl Terminal {
     /// Watches an image, and returns once it does.
     fn watch(image: &Path) -> Self {
+        Self::run(&format!("top --interval 0.1 {}", image.display()), image.with_file_name("shown"))
+    }
+
+    /// Runs the program, and returns once it has drawn something.
+    fn run(arguments: &str, shown: PathBuf) -> Self {
         need("script");
-        let shown = image.with_file_name("shown");
         let program = env!("CARGO_BIN_EXE_flexfs");
-        let line = format!("stty rows 24 cols 80; exec {program} top --interval 0.1 {}", image.display());
+        let line = format!("stty rows 24 cols 80; exec {program} {arguments}");
         let mut command = Command::new("script");
         command.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::piped());
         let script = command.stdout(File::create(&shown).unwrap()).spawn().unwrap();
@@ -200,4 +204,20 @@ fn the_end_of_the_mount_ends_it() {
     let terminal = Terminal::watch(&image);
     mount.kill();
     assert!(terminal.end().contains("not mounted any more"));
+}
+
+#[test]
+fn a_running_experiment_is_watched_and_its_rows_are_printed_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = Terminal::run("repro fig8 --top", dir.path().join("shown")).end();
+    assert!(text.contains("fig8.") && text.contains("an emulated chip"), "{text}");
+    assert!(text.contains("Figure 8") && text.contains("ok"), "{text}");
+}
+
+#[test]
+fn an_experiment_is_watched_in_a_terminal_alone() {
+    let refused = output(&mut flexfs(["repro", "fig8", "--top"]));
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(is_one_line(said.as_bytes()) && said.contains("not a terminal"), "{said}");
 }

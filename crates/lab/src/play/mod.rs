@@ -7,6 +7,7 @@
 mod host;
 mod ledger;
 mod player;
+mod watch;
 
 use emulator::{EmulatorError, Profile, ProfileError};
 use flexfs_core::{Error, Policy, Wanted};
@@ -14,6 +15,7 @@ use flexfs_core::{Error, Policy, Wanted};
 pub use host::HostCost;
 pub use ledger::Ledger;
 pub use player::{Player, Response, Tally};
+pub use watch::{Watcher, watched};
 
 /// What a volume is played on.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 use emulator::Chip;
 use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, ROOT_INO, kind};
 
-use super::{PlayError, Setting};
+use super::{PlayError, Setting, watch};
 use crate::bench::Step;
 use crate::content::mix;
 use crate::crash::BASE_NS;
@@ -215,6 +215,7 @@ impl Player {
 
     fn advance_to(&mut self, ns: u64) {
         self.fs.chip_mut().advance_to_ns(ns);
+        watch::show(&mut self.fs);
     }
 
     /// Makes an empty file in the root directory.
