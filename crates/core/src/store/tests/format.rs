@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use emulator::{Chip, Profile};
+use emulator::{Chip, FaultConfig, Profile, TornKind};
 use nand::{Cause, CellMode, Nand};
 
 use super::{file, flash, formatted, formatted_as, mounted, options};
@@ -235,4 +235,37 @@ fn a_format_that_is_cut_leaves_the_old_volume_whole_or_none() {
         }
     }
     assert!(newest_first > 3 && whole >= 12, "{newest_first} {whole}");
+}
+
+/// An anchor that is read well once more, in the block that was being erased, was believed: later nothing was left of it,
+/// and the volume was what an older one said.
+#[test]
+fn what_a_cut_erase_leaves_readable_once_is_not_the_newest_anchor() {
+    let read_only = || MountOptions { read_only: true, ..MountOptions::default() };
+    let mut profile = Profile::builtin("flexfs-mlc").unwrap();
+    (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 64);
+    let mut chip = formatted_as(&profile);
+    chip.set_faults(FaultConfig { torn: TornKind::Unstable, ..FaultConfig::power_cuts(1) });
+    let mut found = 0;
+    for round in 1..=20 {
+        let mut fs = mounted(chip, Policy::BASELINE);
+        file(&mut fs, &[round]);
+        let (unmounted, done) = fs.unmount(1);
+        done.unwrap();
+        chip = unmounted;
+        let mut torn = chip.snapshot();
+        torn.cut_power_at(0);
+        Fs::format(&mut torn, &options(false)).unwrap_err();
+        torn.power_on();
+        let names = |fs: &mut Fs<Chip>| (1..=20).filter(|&name| fs.lookup(ROOT_INO, &[name]).is_ok()).count();
+        let Ok(mut fs) = Fs::mount(torn, read_only()) else { continue };
+        let first = names(&mut fs);
+        // Each mount would believe one of the anchors behind it.
+        for _ in 0..6 {
+            fs = Fs::mount(fs.into_chip(), read_only()).map_err(|(_, error)| error).unwrap();
+            assert_eq!(names(&mut fs), first, "round {round}");
+        }
+        found += 1;
+    }
+    assert!(found > 3, "{found}");
 }
