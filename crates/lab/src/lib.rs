@@ -13,3 +13,4 @@ pub mod play;
 pub mod record;
 pub mod report;
 pub mod torture;
+pub mod trace;

@@ -20,9 +20,11 @@ mod job;
 mod life;
 mod lives;
 mod outcome;
+mod phone;
 mod rounds;
 mod schemes;
 mod table1;
+mod table6;
 
 pub use job::{Job, Results, run};
 pub use outcome::{Axis, Bar, Outcome, Parameters, Plot, Row, Series, Table};
@@ -41,7 +43,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 12] = [
+pub const ALL: [Experiment; 13] = [
     table1::TABLE1,
     fig4::FIG4,
     fig6::FIG6,
@@ -53,6 +55,7 @@ pub const ALL: [Experiment; 12] = [
     fig13::FIG13,
     fig14::FIG14,
     fig15::FIG15,
+    table6::TABLE6,
     life::LIFE,
 ];
 

@@ -1,0 +1,101 @@
+//! Table 6: response times and throughput of a phone's half hour. Invariant: each figure is a ratio to pure SLC with the same
+//! host, of one trace.
+
+use super::phone::{self, Played, Scheme};
+use super::{Bar, Experiment, ExperimentError, Job, Outcome, Parameters, Results, Row};
+use crate::play::HostCost;
+
+pub const TABLE6: Experiment = Experiment {
+    id: "table6",
+    title: "Table 6: Performance under a mobile workload",
+    about: "Half an hour of a phone, as §5.2.1 describes it: 43,000 reads and writes of short messages, addresses, memos and a \
+            game, nine pictures and six songs, and nothing for 89 % of the time. FlexFS with the paper's techniques and its \
+            controller of wear, and ours, against the same file system on SLC alone. The paper's chip is empty at first. A \
+            write's response contains the sync that belongs to it; throughput is that of the songs.",
+    jobs,
+    finish,
+};
+
+/// What is played: the scheme, and the host's time for a page.
+const PLAYS: [(Scheme, HostCost); 10] = [
+    (Scheme::SlcOnly, HostCost::NONE),
+    (Scheme::SlcOnly, HostCost::PAPER_TABLE6),
+    (Scheme::Paper, HostCost::NONE),
+    (Scheme::Paper, HostCost::PAPER_TABLE6),
+    (Scheme::Paper, HostCost::OMAP2420),
+    (Scheme::Ours, HostCost::NONE),
+    (Scheme::Ours, HostCost::PAPER_TABLE6),
+    (Scheme::Ours, HostCost::OMAP2420),
+    (Scheme::MlcOnly, HostCost::NONE),
+    (Scheme::MlcOnly, HostCost::OMAP2420),
+];
+
+fn jobs() -> Vec<Job> {
+    let job = |(scheme, host): (Scheme, HostCost)| {
+        Job::new(job_name(scheme, host), move || Ok(phone::play(scheme, host, &phone::trace())?))
+    };
+    PLAYS.map(job).into()
+}
+
+fn job_name(scheme: Scheme, host: HostCost) -> String {
+    format!("table6.{}.{}", scheme.name(), host.name)
+}
+
+fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
+    let played = |scheme, host| results.get::<Played>(&job_name(scheme, host));
+    let mut outcome = Outcome::default();
+    let (none, board) = (HostCost::NONE, HostCost::PAPER_TABLE6);
+    if let (Some(slc), Some(paper)) = (played(Scheme::SlcOnly, board)?, played(Scheme::Paper, board)?) {
+        outcome.rows.extend(workload(&parameters(Scheme::Paper, board)));
+        let bars = [1.04, 1.02, 0.966];
+        let told = [45.0 / 34.0, 37.0 / 34.0, 2.93 / 3.02];
+        let rows = against(&slc, &paper, bars, (Scheme::Paper, board));
+        outcome.rows.extend(rows.into_iter().zip(told).map(|(row, told)| row.paper(told)));
+    }
+    if let (Some(slc), Some(ours)) = (played(Scheme::SlcOnly, none)?, played(Scheme::Ours, none)?) {
+        outcome.rows.extend(against(&slc, &ours, [1.01, 1.02, 0.99], (Scheme::Ours, none)));
+    }
+    for (host, least) in [(none, 2.0), (HostCost::OMAP2420, 1.2)] {
+        for scheme in [Scheme::Paper, Scheme::Ours] {
+            let (Some(mlc), Some(played)) = (played(Scheme::MlcOnly, host)?, played(scheme, host)?) else { continue };
+            let name = format!("{}, host {}: songs, throughput over MLC alone", scheme.name(), host.name);
+            let ratio = played.song_bytes_s / mlc.song_bytes_s;
+            let row = Row::shown(name, ratio, "times", &parameters(scheme, host));
+            outcome.rows.push(if scheme == Scheme::Ours { row.bar(Bar::AtLeast(least)) } else { row });
+        }
+    }
+    Ok(outcome)
+}
+
+fn parameters(scheme: Scheme, host: HostCost) -> Parameters {
+    let setting = scheme.setting(host);
+    Parameters::of(&setting).with("workload", "a phone's half hour, seed 1").with("scheme", scheme.name())
+}
+
+/// The trace in figures, beside the paper's.
+fn workload(parameters: &Parameters) -> [Row; 4] {
+    let summary = phone::trace().summary();
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let figures = [
+        ("trace: reads and writes", summary.requests as f64, "", 43_000.0),
+        ("trace: read", mib(summary.read_bytes), "MiB", 5.7),
+        ("trace: written", mib(summary.written_bytes), "MiB", 39.0),
+        ("trace: idle time", 100.0 * summary.idle_share, "%", 89.0),
+    ];
+    figures.map(|(name, ours, unit, paper)| {
+        Row::shown(name, ours, unit, parameters).paper(paper).bar(Bar::Within { percent: 2.0, of: paper })
+    })
+}
+
+/// Writes, reads and songs of a volume against pure SLC; bars in that order.
+fn against(slc: &Played, played: &Played, bars: [f64; 3], (scheme, host): (Scheme, HostCost)) -> [Row; 3] {
+    let ([write, read, songs], parameters) = (bars, parameters(scheme, host));
+    let row = |what: &str, ratio| {
+        Row::shown(format!("{}, host {}: {what} over SLC alone", scheme.name(), host.name), ratio, "times", &parameters)
+    };
+    [
+        row("write response", played.write_ns / slc.write_ns).bar(Bar::AtMost(write)),
+        row("read response", played.read_ns / slc.read_ns).bar(Bar::AtMost(read)),
+        row("songs, throughput", played.song_bytes_s / slc.song_bytes_s).bar(Bar::AtLeast(songs)),
+    ]
+}
