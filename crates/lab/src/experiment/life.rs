@@ -9,7 +9,8 @@ pub const LIFE: Experiment = Experiment {
     title: "Lives that go otherwise",
     about: "The writing budget spent over time by the paper's controller, by ours, and without management, where data arrives \
             in another order than Table 3, twice as much late, all in the last window, more than the chip can take at all, and \
-            as overwrites of 4 KiB with a sync after each.",
+            as overwrites of 4 KiB with a sync after each; on chips with three and four bits in a cell; and with a hundred \
+            unmounts or power cuts.",
     jobs,
     finish,
 };
@@ -38,8 +39,8 @@ const PLANS: [(&str, Plan, bool); 10] = [
     ("cuts", Plan { interruption: Interruption::Cut, ..lives::PAPER }, true),
 ];
 const BLOCK_MIB: f64 = 0.5;
-/// By how much interrupted lives may differ from the one that is not: cycles of the blocks but the anchors', in percent,
-/// δ in a life, and cycles of all blocks for a cut.
+/// By how much interrupted lives may differ from the one that is not: cycles of all blocks, in percent, δ in a life, and
+/// cycles of all blocks for a cut.
 const APART_PERCENT: f64 = 1.0;
 const APART_INDEX: f64 = 0.02;
 const CYCLES_A_CUT: f64 = 3.0;

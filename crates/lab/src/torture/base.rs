@@ -267,10 +267,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn random_histories_of_the_chip_that_allocates_write_to_all_three_heads() {
-        let base = Base::prepare(Setup::named("allocating").unwrap(), Ground::Full).unwrap();
-        let mut heads = BTreeSet::new();
+    /// Looks at a full volume of that chip after each step of random histories.
+    fn in_histories(chip: &str, mut look: impl FnMut(&mut Twin<Tap>)) {
+        let base = Base::prepare(Setup::named(chip).unwrap(), Ground::Full).unwrap();
         for seed in 0..10 {
             let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone());
             let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns).unwrap();
@@ -279,27 +278,24 @@ mod tests {
                 if let Step::Call(call) = base.shape.draw(&supply.words(), twin.history.live()) {
                     twin.call(&call).unwrap();
                 }
+                look(&mut twin);
             }
-            heads.extend(twin.fs.blocks().filter_map(|block| block.head));
         }
+    }
+
+    #[test]
+    fn random_histories_of_the_chip_that_allocates_write_to_all_three_heads() {
+        let mut heads = BTreeSet::new();
+        in_histories("allocating", |twin| heads.extend(twin.fs.blocks().filter_map(|block| block.head)));
         assert!(["slc", "native", "slc-hot"].iter().all(|head| heads.contains(head)), "{heads:?}");
     }
 
     #[test]
     fn random_histories_of_the_chip_that_is_to_last_raise_and_lower_the_share_of_slc() {
-        let base = Base::prepare(Setup::named("lifetime").unwrap(), Ground::Full).unwrap();
         let mut indexes = BTreeSet::new();
-        for seed in 0..10 {
-            let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone());
-            let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns).unwrap();
-            let mut supply = Supply::new(seed);
-            for _ in 0..60 {
-                if let Step::Call(call) = base.shape.draw(&supply.words(), twin.history.live()) {
-                    twin.call(&call).unwrap();
-                }
-                indexes.insert(twin.fs.info().unwrap().life.unwrap().wear_index);
-            }
-        }
+        in_histories("lifetime", |twin| {
+            indexes.insert(twin.fs.info().unwrap().life.unwrap().wear_index);
+        });
         let (least, most) = (indexes.first().unwrap(), indexes.last().unwrap());
         assert!(*least < 200_000 && *most > 500_000 && indexes.len() > 30, "{least} to {most}, {}", indexes.len());
     }
