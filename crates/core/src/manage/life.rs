@@ -19,6 +19,9 @@ const AWAY_MAX_NS: u64 = 31 * 24 * 60 * 60 * 1_000_000_000;
 const SOON: u64 = 16;
 /// What data costs beyond the arithmetic is told once it has taken one part in so many of the budget.
 const TOLD_FROM: u64 = 100;
+/// Before a life has seen much, it is taken to have had the rate that SLC alone would allow, for one part in so many of it:
+/// what comes in the first minutes of three years says little of them.
+const PRIOR_PART: f64 = 100.0;
 
 /// What of a volume's wear is said to its managers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -200,8 +203,9 @@ impl Life {
             windows_left: goal.windows_left(self.record.elapsed_ns),
             rate_now: recent_bytes as f64 * parts,
             rate_window: self.rate_window(elapsed_windows, goal.window_ns),
-            rate_mean: self.record.total_bytes as f64 / elapsed_windows.max(PARTS_NOW as f64 / PARTS as f64),
+            rate_mean: self.rate_mean(goal, wear.bits_per_cell),
             overhead: self.overhead(wear),
+            moved_part: self.moved_part(wear),
             bits_per_cell: wear.bits_per_cell,
         }
     }
@@ -217,15 +221,39 @@ impl Life {
         arriving + latest as f64 * (1.0 - into_window)
     }
 
+    /// Bytes in a window as they have come in all the life.
+    fn rate_mean(&self, goal: Goal, bits_per_cell: u8) -> f64 {
+        let windows = goal.life_ns as f64 / goal.window_ns as f64;
+        let elapsed_windows = self.record.elapsed_ns as f64 / goal.window_ns as f64;
+        let prior_bytes = self.record.budget_bytes as f64 / (f64::from(bits_per_cell) + 1.0) / PRIOR_PART;
+        (self.record.total_bytes as f64 + prior_bytes) / (elapsed_windows + windows / PRIOR_PART)
+    }
+
+    /// Of what went to SLC, the part that was moved so far, or is to be.
+    fn moved_part(&self, wear: Wear) -> f64 {
+        let ManagerRecord { budget_bytes, total_bytes, slc_bytes, .. } = self.record;
+        if total_bytes < budget_bytes / TOLD_FROM {
+            return 1.0;
+        }
+        let unmoved_bytes = total_bytes.saturating_add(slc_bytes.saturating_mul(u64::from(wear.bits_per_cell) - 1));
+        let moved_bytes = self.spent_bytes(wear).saturating_sub(unmoved_bytes);
+        (moved_bytes as f64 / slc_bytes.max(1) as f64).min(1.0)
+    }
+
+    /// What was taken of the budget for what came, and what that still owes.
+    fn spent_bytes(&self, wear: Wear) -> u64 {
+        let Wear { left_bytes, owed_bytes, begun_bytes, .. } = wear;
+        self.record.budget_bytes.saturating_add(owed_bytes).saturating_sub(left_bytes.saturating_add(begun_bytes))
+    }
+
     /// What a byte has cost beyond Eq. (8) so far.
     fn overhead(&self, wear: Wear) -> f64 {
         let ManagerRecord { budget_bytes, total_bytes, slc_bytes, .. } = self.record;
         if total_bytes < budget_bytes / TOLD_FROM {
             return 0.0;
         }
-        let spent = budget_bytes.saturating_add(wear.owed_bytes).saturating_sub(wear.left_bytes + wear.begun_bytes);
         let due = total_bytes.saturating_add(slc_bytes.saturating_mul(u64::from(wear.bits_per_cell)));
-        spent.saturating_sub(due) as f64 / total_bytes.max(1) as f64
+        self.spent_bytes(wear).saturating_sub(due) as f64 / total_bytes.max(1) as f64
     }
 
     fn outlook(&self) -> Option<Outlook> {
@@ -263,6 +291,7 @@ impl Manager {
     /// Hears that a page of a caller's went to a region.
     pub(super) fn count_arrival(&mut self, region: Region) {
         self.life.count(region);
+        self.count_in_burst();
     }
 
     /// Whether there is a life to be guaranteed.

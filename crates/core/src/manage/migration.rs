@@ -5,7 +5,8 @@
 
 use super::Manager;
 use super::job::{Job, View};
-use crate::policy::migrate;
+use crate::policy::lazy::Bursts;
+use crate::policy::migrate::{self, Extent, Migrate};
 
 /// Blocks are wanting where fewer than one in so many are free.
 const FREE_PART: u64 = 4;
@@ -23,6 +24,7 @@ pub(super) struct Migration {
     page_ns: Option<i64>,
     /// It emptied blocks since the last checkpoint.
     unreleased: bool,
+    bursts: Bursts,
 }
 
 /// What a step of migration did.
@@ -46,9 +48,32 @@ impl Migration {
 impl Manager {
     /// Hears that a request came, and when.
     pub fn heard_of_request(&mut self, mono_ns: i64) {
-        self.migration.request_ns = mono_ns;
         let t_wait_ns = self.policy.migrate().map_or(0, |migrate| migrate.t_wait_ns);
+        if mono_ns.saturating_sub(self.migration.request_ns) > t_wait_ns {
+            self.migration.bursts.end();
+        }
+        self.migration.request_ns = mono_ns;
         self.allocation.heard_of_request(mono_ns, t_wait_ns);
+    }
+
+    /// Hears that a page of a caller's was placed.
+    pub(super) fn count_in_burst(&mut self) {
+        self.migration.bursts.count_page();
+    }
+
+    /// The block to empty next, if one is to be.
+    fn next_victim(&self, view: &impl View, migrate: Migrate) -> Option<u32> {
+        view.victim().or_else(|| match migrate.extent {
+            Extent::Burst if !self.wants_room(view) => None,
+            Extent::Burst | Extent::All => migrate::choose(self.migratable(view), migrate.order),
+        })
+    }
+
+    /// Whether fewer blocks are to spare than the next burst may take.
+    fn wants_room(&self, view: &impl View) -> bool {
+        let slc_block_pages = view.slc_block_bytes() / view.slot_bytes().max(1);
+        let wanted = self.migration.bursts.spare_blocks(slc_block_pages, view.blocks().count() as u64);
+        view.supply().headroom() < wanted as i64
     }
 
     /// Hears what a step did that emptied `victim` to migrate it.
@@ -77,7 +102,7 @@ impl Manager {
         let Migration { request_ns, page_ns, unreleased, .. } = self.migration;
         let begin_ns = request_ns.saturating_add(migrate.t_wait_ns);
         if mono_ns < begin_ns {
-            let has_work = unreleased || migrate::choose(self.migratable(view), migrate.order).is_some();
+            let has_work = unreleased || self.next_victim(view, migrate).is_some();
             return has_work.then_some(Job::Idle { until_ns: Some(begin_ns) });
         }
         // Where many are free, the next checkpoint due frees these as well, unless none comes for long.
@@ -88,7 +113,7 @@ impl Manager {
             let now = mono_ns >= quiet_ns || needs_room();
             waits.then_some(if now { Job::Checkpoint } else { Job::Idle { until_ns: Some(quiet_ns) } })
         };
-        let victim = view.victim().or_else(|| migrate::choose(self.migratable(view), migrate.order));
+        let victim = self.next_victim(view, migrate);
         let Some(victim) = victim.filter(|_| view.may_copy()) else { return release() };
         // Where room is wanting, the next burst would have to do without SLC: all the idle time is used.
         let t_trig_ns = if self.is_crowded(view) { 0 } else { migrate.t_trig_ns };

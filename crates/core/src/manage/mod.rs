@@ -28,6 +28,9 @@ use crate::policy::{Policy, Region};
 /// Between two looks at every block, ns: a day.
 const PASS_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
 
+/// Slots that a call and its commit may take beside what waits in memory.
+const CALL_SLOTS: u32 = 8;
+
 /// How far the look at every block has come.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scrub {
@@ -102,12 +105,14 @@ impl Manager {
         self.policy.writes_to_both() || self.deals()
     }
 
-    /// Chunks of callers that wait for others before they are written: natively a page is exposed until those that it is
-    /// paired with are programmed, `pair_slots` later.
-    pub fn waiting_slots(&self, pair_slots: u32) -> u32 {
+    /// Chunks of callers that wait in memory for others before they are written: as many as are programmed until a native
+    /// page, `pair_slots` before, can no longer be endangered. Where they go to SLC, no more than leaves half a block for
+    /// the rest of a sync: room for one that takes more blocks would have to be kept free.
+    pub fn waiting_slots(&self, pair_slots: u32, slc_block_slots: u32) -> u32 {
         match self.policy.host() {
-            Region::Slc => 0,
+            _ if !self.policy.writes_behind() => 0,
             Region::Native => pair_slots.max(1),
+            Region::Slc => pair_slots.min((slc_block_slots / 2).saturating_sub(CALL_SLOTS)),
         }
     }
 

@@ -13,6 +13,16 @@ pub struct Migrate {
     /// From the start of one page's migration to the start of the next, ns (T_trig).
     pub t_trig_ns: i64,
     pub order: Order,
+    pub extent: Extent,
+}
+
+/// How much of the SLC region is emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extent {
+    /// All of it.
+    All,
+    /// As much as the next burst needs blocks: lazy migration.
+    Burst,
 }
 
 /// Which SLC block is emptied first.
@@ -28,7 +38,10 @@ pub enum Order {
 
 impl Migrate {
     /// The paper's parameters (§5.1.1): T_wait of 1 s, T_trig of 15 ms, which is 10 % of the idle time (U10).
-    pub const PAPER: Self = Self { t_wait_ns: 1_000_000_000, t_trig_ns: 15_000_000, order: Order::LeastLive };
+    pub const PAPER: Self =
+        Self { t_wait_ns: 1_000_000_000, t_trig_ns: 15_000_000, order: Order::LeastLive, extent: Extent::All };
+    /// The same, as far as the next burst needs it.
+    pub const LAZY: Self = Self { extent: Extent::Burst, ..Self::PAPER };
 }
 
 /// The SLC block to empty next.

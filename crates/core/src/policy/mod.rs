@@ -4,6 +4,7 @@
 
 pub mod allocate;
 pub mod gc;
+pub mod lazy;
 pub mod level;
 pub mod locality;
 pub mod migrate;
@@ -30,6 +31,8 @@ pub struct Policy {
     name: &'static str,
     /// Where callers' data goes.
     host: Region,
+    /// Whether callers' chunks wait in memory for a few others: a commit in idle time may write them.
+    writes_behind: bool,
     /// Where what is relocated goes.
     relocated: Region,
     /// How idle time empties the SLC region, if it does.
@@ -51,6 +54,7 @@ impl Policy {
     pub const BASELINE: Self = Self {
         name: "baseline",
         host: Region::Slc,
+        writes_behind: false,
         relocated: Region::Native,
         migrate: None,
         allocate: None,
@@ -70,9 +74,11 @@ impl Policy {
         Self { name: "slc-only", relocated: Region::Slc, collect: Regions::Both, ..Self::BASELINE };
     /// Native blocks for all but small syncs: the capacity, and the speed, of the native cell.
     pub const NATIVE_ONLY: Self =
-        Self { name: "mlc-only", host: Region::Native, collect: Regions::Both, ..Self::BASELINE };
-    /// What a volume follows unless its user says otherwise: all of the paper's, and collection of both regions.
-    pub const DEFAULT: Self = Self::LA.collecting_both("default");
+        Self { name: "mlc-only", host: Region::Native, writes_behind: true, collect: Regions::Both, ..Self::BASELINE };
+    /// What a volume follows unless its user says otherwise: all of the paper's, but migration is lazy, both regions are
+    /// collected, and callers' chunks wait in memory.
+    pub const DEFAULT: Self =
+        Self { writes_behind: true, migrate: Some(Migrate::LAZY), ..Self::LA.collecting_both("default") };
     /// All that have a name.
     pub const PRESETS: [Self; 7] =
         [Self::DEFAULT, Self::BASELINE, Self::BM, Self::DA, Self::LA, Self::SLC_ONLY, Self::NATIVE_ONLY];
@@ -106,6 +112,11 @@ impl Policy {
     /// Where callers' data goes, as a rule.
     pub fn host(self) -> Region {
         self.host
+    }
+
+    /// Whether callers' chunks wait in memory for a few others.
+    pub fn writes_behind(self) -> bool {
+        self.writes_behind
     }
 
     /// Where what is relocated goes, as a rule.

@@ -61,19 +61,19 @@ pub fn output_bytes(input_bytes: u64, wear_index: f64, bits_per_cell: u8) -> u64
 /// The wear index that spends `budget_bytes` on `input_bytes`: δ = (WB − IW) / (2 · IW), FlexFS Eq. (9), between 0
 /// and 1.
 pub fn wear_index(budget_bytes: u64, input_bytes: u64, bits_per_cell: u8) -> f64 {
-    spending(budget_bytes as f64, input_bytes as f64, 0.0, bits_per_cell)
+    spending(budget_bytes as f64, input_bytes as f64, 0.0, f64::from(bits_per_cell))
 }
 
-/// The same where each byte costs `overhead` more than it should.
-fn spending(budget_bytes: f64, input_bytes: f64, overhead: f64, bits_per_cell: u8) -> f64 {
+/// The same where each byte costs `overhead` more than it should, and one in SLC `slc_extra` more than a native one.
+fn spending(budget_bytes: f64, input_bytes: f64, overhead: f64, slc_extra: f64) -> f64 {
     if input_bytes <= 0.0 {
         return 1.0;
     }
     let spare_bytes = budget_bytes - input_bytes * (1.0 + overhead);
-    (spare_bytes / (f64::from(bits_per_cell) * input_bytes)).clamp(0.0, 1.0)
+    (spare_bytes / (slc_extra * input_bytes)).clamp(0.0, 1.0)
 }
 
-/// Of what goes to SLC in quiet times, the part that is reckoned to be moved.
+/// Of what goes to SLC in quiet times, the part that is reckoned to be moved at most.
 const MOVED_PART: f64 = 0.9;
 
 /// Where a life stands.
@@ -88,6 +88,8 @@ pub struct Course {
     pub rate_mean: f64,
     /// What a byte costs beyond Eq. (8): nodes, index and collection, in bytes.
     pub overhead: f64,
+    /// Of what went to SLC, the part that was moved, or is to be.
+    pub moved_part: f64,
     pub bits_per_cell: u8,
 }
 
@@ -99,8 +101,8 @@ impl Course {
     pub fn wear_index(&self) -> f64 {
         let (rate, windows) = (self.rate_now, self.windows_left);
         // In the last window nothing comes after that would make up for less luck.
-        let (quiet, moved_part) = if windows > 1.0 { (rate.min(self.rate_window), MOVED_PART) } else { (rate, 1.0) };
-        let even = self.allowed(quiet * windows) / moved_part;
+        let (quiet, fudge) = if windows > 1.0 { (rate.min(self.rate_window), MOVED_PART) } else { (rate, 1.0) };
+        let even = self.allowed(quiet * windows) / fudge;
         let burst = self.allowed(rate * windows.min(1.0) + self.rate_mean * (windows - 1.0).max(0.0));
         even.max(burst).min(1.0)
     }
@@ -112,7 +114,8 @@ impl Course {
     }
 
     fn allowed(&self, input_bytes: f64) -> f64 {
-        spending(self.left_bytes, input_bytes, self.overhead, self.bits_per_cell)
+        let slc_extra = f64::from(self.bits_per_cell) - 1.0 + self.moved_part;
+        spending(self.left_bytes, input_bytes, self.overhead, slc_extra)
     }
 }
 
@@ -160,6 +163,7 @@ mod tests {
                     rate_window: last.iter().sum::<f64>() / elapsed.clamp(0.12, 1.0),
                     rate_mean: arrived / elapsed.max(0.12),
                     overhead: 0.0,
+                    moved_part: 1.0,
                     bits_per_cell: 2,
                 };
                 let wear_index = course.wear_index();

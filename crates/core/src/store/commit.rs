@@ -120,7 +120,8 @@ impl<N: Nand> Records<N> {
         now_ns: i64,
         fresh: bool,
     ) -> Result<Option<Extent>> {
-        let depth = self.manager.waiting_slots(self.flash.shape().native.pair_slots);
+        let shape = self.flash.shape();
+        let depth = self.manager.waiting_slots(shape.native.pair_slots, shape.slc.content_slots());
         if depth > 0 {
             let fresh = fresh || self.get(key(ino, KeyKind::Data, chunk))?.is_none();
             // Room is made before: what cannot be stored must not keep these bytes where nobody counts them.

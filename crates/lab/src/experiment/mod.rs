@@ -12,6 +12,7 @@ mod fig12;
 mod fig13;
 mod fig14;
 mod fig15;
+mod fig16;
 mod fig4;
 mod fig6;
 mod fig7;
@@ -23,6 +24,7 @@ mod outcome;
 mod phone;
 mod rounds;
 mod schemes;
+mod sustained;
 mod table1;
 mod table6;
 
@@ -43,7 +45,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 13] = [
+pub const ALL: [Experiment; 15] = [
     table1::TABLE1,
     fig4::FIG4,
     fig6::FIG6,
@@ -56,6 +58,8 @@ pub const ALL: [Experiment; 13] = [
     fig14::FIG14,
     fig15::FIG15,
     table6::TABLE6,
+    fig16::FIG16,
+    sustained::SUSTAINED,
     life::LIFE,
 ];
 

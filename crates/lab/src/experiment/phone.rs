@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 
 use emulator::Profile;
 use flexfs_core::wear::{Controller, Goal};
-use flexfs_core::{Fs, Ino, MountOptions, Policy, Wanted};
+use flexfs_core::{Fs, Ino, MountOptions, Policy, ROOT_INO, Wanted};
 use serde::{Deserialize, Serialize};
 
 use super::schemes;
@@ -17,7 +17,7 @@ use crate::trace::{Op, Request, Trace, phone};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// §5.2.2: a lifetime of three years, judged every 10 minutes.
-const GOAL: Goal = Goal { life_ns: 3 * 365 * 24 * 3600 * SECOND_NS, window_ns: 600 * SECOND_NS };
+pub const GOAL: Goal = Goal { life_ns: 3 * 365 * 24 * 3600 * SECOND_NS, window_ns: 600 * SECOND_NS };
 /// Fig. 16: blocks are counted every 30 s.
 const SAMPLE_NS: u64 = 30 * SECOND_NS;
 
@@ -26,6 +26,8 @@ const SAMPLE_NS: u64 = 30 * SECOND_NS;
 pub enum Scheme {
     SlcOnly,
     MlcOnly,
+    /// An eighth of the blocks is an SLC buffer, as SSDs have it, under the paper's controller of wear.
+    SlcBuffer,
     /// The paper's techniques, and its controller of wear.
     Paper,
     Ours,
@@ -36,21 +38,28 @@ impl Scheme {
         match self {
             Self::SlcOnly => "slc-only",
             Self::MlcOnly => "mlc-only",
+            Self::SlcBuffer => "slc-buffer",
             Self::Paper => "paper",
             Self::Ours => "ours",
         }
     }
 
-    /// The paper's chip of 512 MiB under it.
+    /// The paper's chip of 512 MiB under it, with a life of three years.
     pub fn setting(self, host: HostCost) -> Setting {
-        let lasting = |controller| Wanted { goal: Some(GOAL), controller };
+        self.setting_on(Profile::default(), host, GOAL)
+    }
+
+    /// A chip under it.
+    pub fn setting_on(self, profile: Profile, host: HostCost, goal: Goal) -> Setting {
+        let lasting = |controller| Wanted { goal: Some(goal), controller };
         let (policy, life) = match self {
             Self::SlcOnly => (schemes::SLC_ONLY, Wanted::default()),
             Self::MlcOnly => (Policy::NATIVE_ONLY, Wanted::default()),
+            Self::SlcBuffer => (schemes::SLC_BUFFER, lasting(Controller::Paper)),
             Self::Paper => (schemes::LA, lasting(Controller::Paper)),
             Self::Ours => (Policy::DEFAULT, lasting(Controller::WholeLife)),
         };
-        Setting { profile: Profile::default(), host, policy, life, seed: 1 }
+        Setting { profile, host, policy, life, seed: 1 }
     }
 }
 
@@ -74,20 +83,27 @@ pub struct Played {
     pub song_bytes_s: f64,
     /// The share of callers' pages that went to SLC.
     pub slc_share: f64,
+    /// The part of the life's writing budget that was used.
+    pub life_share: Option<f64>,
     pub samples: Vec<Sample>,
 }
 
 /// Responses of one kind.
 #[derive(Default)]
-struct Responses {
+pub struct Responses {
     count: u64,
     bytes: u64,
     total_ns: u64,
 }
 
 impl Responses {
-    fn mean_ns(&self) -> f64 {
+    pub fn mean_ns(&self) -> f64 {
         self.total_ns as f64 / self.count.max(1) as f64
+    }
+
+    /// Bytes a second of response.
+    pub fn bytes_s(&self) -> f64 {
+        self.bytes as f64 * 1e9 / self.total_ns.max(1) as f64
     }
 }
 
@@ -99,46 +115,62 @@ struct File {
     seed: u64,
 }
 
-/// The volume while the trace is played.
-struct Phone {
-    player: Player,
-    files: BTreeMap<String, File>,
+/// What responses there were.
+#[derive(Default)]
+pub struct Tally {
+    pub reads: Responses,
+    /// With the syncs that belong to them.
+    pub writes: Responses,
+    pub songs: Responses,
 }
 
-/// Plays the trace.
-pub fn play(scheme: Scheme, host: HostCost, trace: &Trace) -> Result<Played, PlayError> {
-    let player = Player::new(&scheme.setting(host))?;
-    let mut phone = Phone { player, files: BTreeMap::new() };
-    for (file, bytes) in &trace.before {
-        phone.request(0, file, Op::Write { offset: 0, bytes: *bytes })?;
-        phone.request(0, file, Op::Sync)?;
-    }
-    let start_ns = phone.player.now_ns();
-    let before = *phone.player.look().chip().counters();
-    let [mut reads, mut writes, mut songs] = [(); 3].map(|()| Responses::default());
-    let mut samples = Vec::new();
-    for Request { at_ns, file, op } in &trace.requests {
-        phone.sample_until(start_ns, *at_ns, &mut samples)?;
-        let response = phone.request(start_ns + at_ns, file, *op)?;
-        let (kind, count, bytes) = match op {
-            Op::Read { bytes, .. } => (&mut reads, 1, *bytes),
-            Op::Write { bytes, .. } => (&mut writes, 1, *bytes),
-            Op::Sync => (&mut writes, 0, 0),
+impl Tally {
+    fn count(&mut self, request: &Request, response: Response) {
+        let (kind, count, bytes) = match request.op {
+            Op::Read { bytes, .. } => (&mut self.reads, 1, bytes),
+            Op::Write { bytes, .. } => (&mut self.writes, 1, bytes),
+            Op::Sync => (&mut self.writes, 0, 0),
+            Op::Remove => return,
         };
-        for responses in [Some(kind), file.starts_with("song").then_some(&mut songs)].into_iter().flatten() {
+        let songs = request.file.starts_with("song").then_some(&mut self.songs);
+        for responses in [Some(kind), songs].into_iter().flatten() {
             responses.count += count;
             responses.bytes += bytes;
             responses.total_ns += response.time_ns();
         }
     }
+}
+
+/// A volume while the trace is played.
+pub struct Phone {
+    pub player: Player,
+    files: BTreeMap<String, File>,
+    /// Files made so far, and what was written to them: what is written next is like nothing before.
+    made: u64,
+    pub tally: Tally,
+}
+
+/// Plays the trace.
+pub fn play(setting: &Setting, trace: &Trace) -> Result<Played, PlayError> {
+    let mut phone = Phone::new(setting)?;
+    phone.prepare(trace)?;
+    let start_ns = phone.player.now_ns();
+    let before = *phone.player.look().chip().counters();
+    let mut samples = Vec::new();
+    for request in &trace.requests {
+        phone.sample_until(start_ns, request.at_ns, &mut samples)?;
+        phone.request(start_ns, request)?;
+    }
     phone.sample_until(start_ns, trace.lasts_ns, &mut samples)?;
     let after = *phone.player.look().chip().counters();
     let slc = (after.programs.slc.host - before.programs.slc.host) as f64;
     let native = (after.programs.native.host - before.programs.native.host) as f64;
-    phone.verify()?;
-    let song_bytes_s = songs.bytes as f64 * 1e9 / songs.total_ns.max(1) as f64;
     let slc_share = slc / (slc + native);
-    Ok(Played { read_ns: reads.mean_ns(), write_ns: writes.mean_ns(), song_bytes_s, slc_share, samples })
+    let life_share = phone.life_share()?;
+    let Tally { reads, writes, songs } = &phone.tally;
+    let (read_ns, write_ns, song_bytes_s) = (reads.mean_ns(), writes.mean_ns(), songs.bytes_s());
+    phone.verify()?;
+    Ok(Played { read_ns, write_ns, song_bytes_s, slc_share, life_share, samples })
 }
 
 /// The trace that is played.
@@ -147,11 +179,44 @@ pub fn trace() -> Trace {
 }
 
 impl Phone {
+    pub fn new(setting: &Setting) -> Result<Self, PlayError> {
+        Ok(Self { player: Player::new(setting)?, files: BTreeMap::new(), made: 0, tally: Tally::default() })
+    }
+
+    /// Makes the files that are there before a trace begins.
+    pub fn prepare(&mut self, trace: &Trace) -> Result<(), PlayError> {
+        for (file, bytes) in &trace.before {
+            for op in [Op::Write { offset: 0, bytes: *bytes }, Op::Sync] {
+                self.ask(0, file, op)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks something of a trace that began at `start_ns` at its time, and counts the response.
+    pub fn request(&mut self, start_ns: u64, request: &Request) -> Result<(), PlayError> {
+        let response = self.ask(start_ns + request.at_ns, &request.file, request.op)?;
+        self.tally.count(request, response);
+        Ok(())
+    }
+
     /// Asks something at its time, or when what was asked before has been answered.
-    fn request(&mut self, at_ns: u64, file: &str, op: Op) -> Result<Response, PlayError> {
-        let Self { player, files, .. } = self;
+    pub fn ask(&mut self, at_ns: u64, file: &str, op: Op) -> Result<Response, PlayError> {
+        let Self { player, files, made, .. } = self;
         let arrival_ns = at_ns.max(player.now_ns());
-        player.request(arrival_ns, |player| ask(player, files, file, op)).map(|(_, response)| response)
+        player.request(arrival_ns, |player| ask(player, files, made, file, op)).map(|(_, response)| response)
+    }
+
+    /// The part of the writing budget that is used, if a life is to be guaranteed.
+    pub fn life_share(&mut self) -> Result<Option<f64>, PlayError> {
+        let info = self.player.look().info().map_err(failed("looking at the life"))?;
+        Ok(info.life.map(|life| 1.0 - life.left_bytes as f64 / life.budget_bytes as f64))
+    }
+
+    /// The share that the life allows in SLC now; 1 without a life.
+    pub fn wear_index(&mut self) -> Result<f64, PlayError> {
+        let info = self.player.look().info().map_err(failed("looking at the life"))?;
+        Ok(info.life.map_or(1.0, |life| f64::from(life.wear_index) / 1e6))
     }
 
     /// Lets time pass until then, and counts the blocks every 30 s.
@@ -172,7 +237,7 @@ impl Phone {
     }
 
     /// Compares every file with what a volume on a copy of the chip gives back.
-    fn verify(mut self) -> Result<(), PlayError> {
+    pub fn verify(mut self) -> Result<(), PlayError> {
         self.player.sync()?;
         let chip = self.player.look().chip();
         let options = MountOptions { now_ns: BASE_NS + chip.now_ns() as i64, ..MountOptions::default() };
@@ -189,12 +254,22 @@ impl Phone {
     }
 }
 
-fn ask(player: &mut Player, files: &mut BTreeMap<String, File>, name: &str, op: Op) -> Result<(), PlayError> {
-    let count = files.len() as u64;
+fn ask(
+    player: &mut Player,
+    files: &mut BTreeMap<String, File>,
+    made: &mut u64,
+    name: &str,
+    op: Op,
+) -> Result<(), PlayError> {
+    if op == Op::Remove {
+        files.remove(name);
+        return player.call("removing a file", |fs, now_ns| fs.unlink(ROOT_INO, name.as_bytes(), now_ns));
+    }
     let file = match files.entry(name.to_owned()) {
         Entry::Occupied(entry) => entry.into_mut(),
         Entry::Vacant(entry) => {
-            entry.insert(File { ino: player.create(name)?.ino, content: Vec::new(), seed: count << 32 })
+            *made += 1;
+            entry.insert(File { ino: player.create(name)?.ino, content: Vec::new(), seed: *made << 32 })
         }
     };
     match op {
@@ -214,7 +289,7 @@ fn ask(player: &mut Player, files: &mut BTreeMap<String, File>, name: &str, op: 
             file.content[offset as usize..end].copy_from_slice(&data);
             player.write(file.ino, offset, &data)
         }
-        Op::Sync => player.sync(),
+        Op::Sync | Op::Remove => player.sync(),
     }
 }
 

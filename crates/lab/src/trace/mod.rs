@@ -18,6 +18,7 @@ pub enum Op {
     },
     /// Makes what was written before durable.
     Sync,
+    Remove,
 }
 
 /// Something that is asked of a file of the root directory.
@@ -60,7 +61,7 @@ impl Trace {
             match op {
                 Op::Read { bytes, .. } => read_bytes += bytes,
                 Op::Write { bytes, .. } => written_bytes += bytes,
-                Op::Sync => continue,
+                Op::Sync | Op::Remove => continue,
             }
             requests += 1;
         }
