@@ -84,7 +84,8 @@ impl Manager {
                 _ => {}
             }
         }
-        if !self.policy.levels() {
+        // Migration may be at the block that levelling would choose.
+        if !self.policy.levels() || view.victim().is_some() {
             return None;
         }
         let victim = level::choose(view.blocks(), || view.worn_erases(), view.endurance())?;

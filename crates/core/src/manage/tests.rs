@@ -10,7 +10,7 @@ use super::*;
 use crate::policy::migrate::Order;
 use crate::policy::supply::{Budget, Supply};
 use crate::policy::tests::block;
-use crate::policy::{BlockView, Holds, Policy};
+use crate::policy::{BlockView, Holds, Policy, Region};
 
 /// A store at rest, with blocks to spare.
 #[derive(Clone)]
@@ -28,6 +28,7 @@ struct Seen {
     victim: Option<u32>,
     emptied_for: Work,
     slc_block_bytes: u32,
+    worn_erases: u32,
 }
 
 impl Seen {
@@ -48,6 +49,7 @@ impl Seen {
             victim: None,
             emptied_for: Work::Migration,
             slc_block_bytes: 50,
+            worn_erases: 0,
         }
     }
 }
@@ -138,7 +140,7 @@ impl View for Seen {
     }
 
     fn worn_erases(&self) -> u32 {
-        0
+        self.worn_erases
     }
 
     fn endurance(&self) -> u32 {
@@ -238,6 +240,34 @@ fn a_page_is_migrated_after_enough_idle_time_and_not_too_soon_after_the_last() {
     assert_eq!(manager.next_job(&begun, 1116), Job::Migrate { victim: 2 });
     manager.heard_of_request(1116);
     assert_eq!(manager.next_job(&begun, 1215), Job::Idle { until_ns: Some(1216) }, "a request suspends it");
+}
+
+/// Lazy migration leaves young blocks with much in them in the SLC region, where levelling finds them.
+#[test]
+fn levelling_leaves_the_block_that_migration_is_at_to_migration() {
+    let mut manager = migrating();
+    let mut seen = Seen { worn_erases: 100, ..Seen::new(&[(1, Holds::Log, 50), (2, Holds::Nothing, 0)]) };
+    seen.blocks[1].erases = 100;
+    assert_eq!(manager.next_job(&seen, 1100), Job::Level { victim: 1 });
+    let begun = Seen { victim: Some(1), ..seen };
+    manager.heard_of_migration(1, Migrated { start_ns: 1100, moved: true, emptied: false });
+    assert_eq!(manager.next_job(&begun, 1200), Job::Migrate { victim: 1 });
+}
+
+/// Nine blocks are free: enough after bursts of one SLC block, too few after one of seven.
+#[test]
+fn lazy_migration_empties_blocks_only_while_the_next_burst_would_not_find_room() {
+    let mut manager = Manager::new(Policy::DEFAULT.with_times(100, 15));
+    manager.heard(Job::Refresh(Refresh::EndPass), false, 0);
+    let seen = Seen::new(&[(1, Holds::Log, 40)]);
+    let burst = |manager: &mut Manager, at_ns, pages| {
+        manager.heard_of_request(at_ns);
+        (0..pages).for_each(|_| manager.heard_of_data(Region::Slc, false));
+    };
+    burst(&mut manager, 1000, 50);
+    assert_eq!(manager.next_job(&seen, 2000), Job::Idle { until_ns: None });
+    burst(&mut manager, 3000, 350);
+    assert_eq!(manager.next_job(&seen, 4000), Job::Migrate { victim: 1 });
 }
 
 #[test]
