@@ -85,7 +85,8 @@ impl Manager {
             }
         }
         // Migration may be at the block that levelling would choose.
-        if !self.policy.levels() || view.victim().is_some() {
+        let migrates = view.victim().is_some_and(|victim| self.migration.is_emptying(victim));
+        if !self.policy.levels() || migrates {
             return None;
         }
         let victim = level::choose(view.blocks(), || view.worn_erases(), view.endurance())?;

@@ -3,10 +3,19 @@
 use super::{BlockView, Holds};
 
 /// How far a block's erase count may fall behind the most worn one's before its content is moved: more would be a part of
-/// the life that matters, less would wear blocks for little.
-fn wear_gap(endurance: u32) -> u32 {
-    (endurance / 100).max(16).min((endurance / 4).max(2))
+/// the life that matters, less would wear blocks for little. As the most worn one, erased `most` times, comes to its end, the gap
+/// closes to a quarter: the others would be left with cycles that nothing uses. After its end nothing is gained by that.
+fn wear_gap(endurance: u32, most: u32) -> u32 {
+    let usual = (endurance / 100).max(16).min(endurance / 4);
+    match endurance.saturating_sub(most) {
+        0 => usual,
+        left => usual.min(left).max(usual / 4),
+    }
+    .max(GAP_LEAST)
 }
+
+/// Erase counts are never closer than that by levelling.
+const GAP_LEAST: u32 = 2;
 
 /// The block whose content is to move to the most worn free one, `worn_erases` times erased: the least erased one, if it
 /// has fallen far behind. Callers go on with it. Blocks of anchors wear by themselves.
@@ -15,7 +24,6 @@ pub fn choose(
     worn_erases: impl FnOnce() -> u32,
     endurance: u32,
 ) -> Option<u32> {
-    let limit = wear_gap(endurance);
     let movable = blocks.clone().filter(BlockView::is_movable);
     let (erases, number) = movable.map(|block| (block.erases, block.number)).min()?;
     let most = blocks
@@ -23,6 +31,7 @@ pub fn choose(
         .map(|block| block.erases)
         .max()
         .unwrap_or(0);
+    let limit = wear_gap(endurance, most);
     // From one young block to another would wear both for nothing.
     (most > erases + limit && worn_erases() > erases + limit / 2).then_some(number)
 }
@@ -40,5 +49,12 @@ mod tests {
         assert_eq!(chosen(17, 17), Some(1));
         assert_eq!(chosen(16, 16), None);
         assert_eq!(chosen(17, 8), None);
+    }
+
+    #[test]
+    fn the_gap_closes_as_the_most_worn_block_comes_to_its_end() {
+        let gap = |most| wear_gap(100, most);
+        assert_eq!([gap(0), gap(84), gap(90), gap(97), gap(100)], [16, 16, 10, 4, 16]);
+        assert_eq!((wear_gap(10_000, 0), wear_gap(10_000, 9_950), wear_gap(10, 0)), (100, 50, 2));
     }
 }

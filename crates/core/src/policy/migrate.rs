@@ -40,8 +40,8 @@ impl Migrate {
     /// The paper's parameters (§5.1.1): T_wait of 1 s, T_trig of 15 ms, which is 10 % of the idle time (U10).
     pub const PAPER: Self =
         Self { t_wait_ns: 1_000_000_000, t_trig_ns: 15_000_000, order: Order::LeastLive, extent: Extent::All };
-    /// The same, as far as the next burst needs it.
-    pub const LAZY: Self = Self { extent: Extent::Burst, ..Self::PAPER };
+    /// The same, as far as the next burst needs it. Where files go in the order in which they came, the youngest lasts longest.
+    pub const LAZY: Self = Self { extent: Extent::Burst, order: Order::Youngest, ..Self::PAPER };
 }
 
 /// The SLC block to empty next.

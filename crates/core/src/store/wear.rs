@@ -11,17 +11,17 @@ use crate::format::table::Use;
 use crate::manage::life::Wear;
 use crate::policy::{Region, wear};
 
-/// Native block capacity that can still be opened within the endurance, bytes. Blocks of anchors wear by themselves, and
-/// hardly.
+/// Native block capacity that can still be opened within the endurance, bytes. A block that was opened more often than it
+/// endures has taken that of another. Blocks of anchors wear by themselves, and hardly.
 pub(super) fn left_bytes<N: Nand>(records: &Records<N>) -> u64 {
     let endurance = records.flash.slots().nand().endurance(CellMode::Native);
     let blocks = records.flash.blocks().iter().map(|(_, block)| block);
-    let (mut left, mut count) = (0, 0);
+    let (mut left, mut count) = (0i64, 0);
     for block in blocks.filter(|block| !matches!(block.entry.used_as, Use::Anchor | Use::Bad)) {
-        left += u64::from(endurance.saturating_sub(block.cycles()));
+        left += i64::from(endurance) - i64::from(block.cycles());
         count += 1;
     }
-    wear::usable_cycles(left, count) * block_bytes(records)
+    wear::usable_cycles(u64::try_from(left).unwrap_or(0), count) * block_bytes(records)
 }
 
 /// Capacity of a block, bytes.

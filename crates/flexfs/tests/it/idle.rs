@@ -28,11 +28,11 @@ fn migrated(mounted: &Value) -> u64 {
 fn slc_blocks_of_an_idle_mount_empty_by_themselves_as_info_of_the_live_mount_shows() {
     let dir = tempfile::tempdir().unwrap();
     let image = image(dir.path(), "64MiB");
-    let mount = Mount::new(&image);
+    let mount = Mount::with(&image, &["--policy", "la"]);
     let content = fill(&mount);
     let filled = info(&image);
     assert_eq!(filled["mounted"]["mountpoint"], mount.path.to_str().unwrap());
-    assert_eq!(filled["mounted"]["policy"], "default");
+    assert_eq!(filled["mounted"]["policy"], "la");
     assert!(filled["blocks"]["slc"].as_u64() >= Some(4), "{filled}");
     wait_for("the SLC region to empty", || info(&image)["blocks"]["native"].as_u64() >= Some(2));
     // A block that is still written to stays.
@@ -44,7 +44,7 @@ fn slc_blocks_of_an_idle_mount_empty_by_themselves_as_info_of_the_live_mount_sho
     assert!(live["operations"]["programs"]["migration"].as_u64() >= Some(240), "{live}");
     assert!(live["headroom_blocks"].as_i64() > Some(0), "{live}");
     let text = run(flexfs(["info"]).arg(&image));
-    for row in ["\nmounted ", "\nroom ", "\nidle steps ", "policy default", "SLC blocks emptied"] {
+    for row in ["\nmounted ", "\nroom ", "\nidle steps ", "policy la", "SLC blocks emptied"] {
         assert!(text.contains(row), "{row}: {text}");
     }
     assert!(fs::read(mount.join("file")).unwrap() == content);
@@ -57,7 +57,7 @@ fn slc_blocks_of_an_idle_mount_empty_by_themselves_as_info_of_the_live_mount_sho
 fn a_volume_whose_server_is_killed_while_it_migrates_is_clean() {
     let dir = tempfile::tempdir().unwrap();
     let image = image(dir.path(), "64MiB");
-    let mount = Mount::new(&image);
+    let mount = Mount::with(&image, &["--policy", "la"]);
     let content = fill(&mount);
     wait_for("a block to be under way", || {
         let live = info(&image);

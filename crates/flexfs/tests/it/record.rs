@@ -34,7 +34,7 @@ fn what_a_mount_decided_is_decided_again_on_a_copy_of_its_image() {
     let image = image(dir.path(), "64MiB");
     let (before, recording) = (dir.path().join("before.img"), dir.path().join("busy.jsonl"));
     fs::copy(&image, &before).unwrap();
-    let policy = "default:t_wait=200ms:t_trig=2ms:n_p=512";
+    let policy = "la:t_wait=200ms:t_trig=2ms:n_p=512";
     let mount = Mount::with(&image, &["--policy", policy, "--record-decisions", recording.to_str().unwrap()]);
     use_it(&mount, &image);
     mount.unmount();

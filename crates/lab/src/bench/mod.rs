@@ -19,7 +19,7 @@ use serde::Serialize;
 
 pub use names::{Directory, Growth, Scale, scale_on};
 pub use step::Step;
-pub use waits::Distribution;
+pub use waits::{Distribution, Waits};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 //! Invariant: every operation and every step is counted, and a caller's wait begins when it calls, though a step that
 //! began before may still be under way.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Times in nanoseconds, in the order in which they were met.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ impl Waits {
 }
 
 /// A distribution of times, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     pub count: u64,
     pub median_us: f64,

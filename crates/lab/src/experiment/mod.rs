@@ -20,6 +20,7 @@ mod fig8;
 mod job;
 mod life;
 mod lives;
+mod mobigen;
 mod outcome;
 mod phone;
 mod rounds;
@@ -45,7 +46,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 15] = [
+pub const ALL: [Experiment; 16] = [
     table1::TABLE1,
     fig4::FIG4,
     fig6::FIG6,
@@ -59,6 +60,7 @@ pub const ALL: [Experiment; 15] = [
     fig15::FIG15,
     table6::TABLE6,
     fig16::FIG16,
+    mobigen::MOBIGEN,
     sustained::SUSTAINED,
     life::LIFE,
 ];

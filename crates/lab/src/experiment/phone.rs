@@ -1,18 +1,12 @@
-//! Playing the phone's half hour (§5.2) on a volume. Invariant: what is stored is compared with what was asked, on a copy of
-//! the chip, so that a figure is one of a volume that works.
-
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+//! Playing the phone's half hour (§5.2) on a volume. Invariant: all schemes are asked the same, at the same times.
 
 use emulator::Profile;
 use flexfs_core::wear::{Controller, Goal};
-use flexfs_core::{Fs, Ino, MountOptions, Policy, ROOT_INO, Wanted};
+use flexfs_core::{Policy, Wanted};
 use serde::{Deserialize, Serialize};
 
 use super::schemes;
-use crate::content::{Fill, Texture};
-use crate::crash::BASE_NS;
-use crate::play::{HostCost, PlayError, Player, Response, Setting};
+use crate::play::{HostCost, PlayError, Response, Setting, Traced};
 use crate::trace::{Op, Request, Trace, phone};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -107,14 +101,6 @@ impl Responses {
     }
 }
 
-/// A file, and what it must hold.
-struct File {
-    ino: Ino,
-    content: Vec<u8>,
-    /// Of what was written last.
-    seed: u64,
-}
-
 /// What responses there were.
 #[derive(Default)]
 pub struct Tally {
@@ -130,7 +116,7 @@ impl Tally {
             Op::Read { bytes, .. } => (&mut self.reads, 1, bytes),
             Op::Write { bytes, .. } => (&mut self.writes, 1, bytes),
             Op::Sync => (&mut self.writes, 0, 0),
-            Op::Remove => return,
+            _ => return,
         };
         let songs = request.file.starts_with("song").then_some(&mut self.songs);
         for responses in [Some(kind), songs].into_iter().flatten() {
@@ -143,33 +129,30 @@ impl Tally {
 
 /// A volume while the trace is played.
 pub struct Phone {
-    pub player: Player,
-    files: BTreeMap<String, File>,
-    /// Files made so far, and what was written to them: what is written next is like nothing before.
-    made: u64,
+    pub traced: Traced,
     pub tally: Tally,
 }
 
 /// Plays the trace.
 pub fn play(setting: &Setting, trace: &Trace) -> Result<Played, PlayError> {
     let mut phone = Phone::new(setting)?;
-    phone.prepare(trace)?;
-    let start_ns = phone.player.now_ns();
-    let before = *phone.player.look().chip().counters();
+    phone.traced.prepare(trace)?;
+    let start_ns = phone.traced.player.now_ns();
+    let before = *phone.traced.player.look().chip().counters();
     let mut samples = Vec::new();
     for request in &trace.requests {
         phone.sample_until(start_ns, request.at_ns, &mut samples)?;
         phone.request(start_ns, request)?;
     }
     phone.sample_until(start_ns, trace.lasts_ns, &mut samples)?;
-    let after = *phone.player.look().chip().counters();
+    let after = *phone.traced.player.look().chip().counters();
     let slc = (after.programs.slc.host - before.programs.slc.host) as f64;
     let native = (after.programs.native.host - before.programs.native.host) as f64;
     let slc_share = slc / (slc + native);
     let life_share = phone.life_share()?;
     let Tally { reads, writes, songs } = &phone.tally;
     let (read_ns, write_ns, song_bytes_s) = (reads.mean_ns(), writes.mean_ns(), songs.bytes_s());
-    phone.verify()?;
+    phone.traced.verify()?;
     Ok(Played { read_ns, write_ns, song_bytes_s, slc_share, life_share, samples })
 }
 
@@ -180,42 +163,25 @@ pub fn trace() -> Trace {
 
 impl Phone {
     pub fn new(setting: &Setting) -> Result<Self, PlayError> {
-        Ok(Self { player: Player::new(setting)?, files: BTreeMap::new(), made: 0, tally: Tally::default() })
-    }
-
-    /// Makes the files that are there before a trace begins.
-    pub fn prepare(&mut self, trace: &Trace) -> Result<(), PlayError> {
-        for (file, bytes) in &trace.before {
-            for op in [Op::Write { offset: 0, bytes: *bytes }, Op::Sync] {
-                self.ask(0, file, op)?;
-            }
-        }
-        Ok(())
+        Ok(Self { traced: Traced::new(setting)?, tally: Tally::default() })
     }
 
     /// Asks something of a trace that began at `start_ns` at its time, and counts the response.
     pub fn request(&mut self, start_ns: u64, request: &Request) -> Result<(), PlayError> {
-        let response = self.ask(start_ns + request.at_ns, &request.file, request.op)?;
+        let response = self.traced.request(start_ns, request)?;
         self.tally.count(request, response);
         Ok(())
     }
 
-    /// Asks something at its time, or when what was asked before has been answered.
-    pub fn ask(&mut self, at_ns: u64, file: &str, op: Op) -> Result<Response, PlayError> {
-        let Self { player, files, made, .. } = self;
-        let arrival_ns = at_ns.max(player.now_ns());
-        player.request(arrival_ns, |player| ask(player, files, made, file, op)).map(|(_, response)| response)
-    }
-
     /// The part of the writing budget that is used, if a life is to be guaranteed.
     pub fn life_share(&mut self) -> Result<Option<f64>, PlayError> {
-        let info = self.player.look().info().map_err(failed("looking at the life"))?;
+        let info = self.traced.player.look().info().map_err(failed("looking at the life"))?;
         Ok(info.life.map(|life| 1.0 - life.left_bytes as f64 / life.budget_bytes as f64))
     }
 
     /// The share that the life allows in SLC now; 1 without a life.
     pub fn wear_index(&mut self) -> Result<f64, PlayError> {
-        let info = self.player.look().info().map_err(failed("looking at the life"))?;
+        let info = self.traced.player.look().info().map_err(failed("looking at the life"))?;
         Ok(info.life.map_or(1.0, |life| f64::from(life.wear_index) / 1e6))
     }
 
@@ -223,8 +189,8 @@ impl Phone {
     fn sample_until(&mut self, start_ns: u64, until_ns: u64, samples: &mut Vec<Sample>) -> Result<(), PlayError> {
         while samples.len() as u64 * SAMPLE_NS <= until_ns {
             let at_ns = samples.len() as u64 * SAMPLE_NS;
-            self.player.rest_until(self.player.now_ns().max(start_ns + at_ns))?;
-            let info = self.player.look().info().map_err(failed("counting blocks"))?;
+            self.traced.player.rest_until(self.traced.player.now_ns().max(start_ns + at_ns))?;
+            let info = self.traced.player.look().info().map_err(failed("counting blocks"))?;
             samples.push(Sample {
                 at_s: at_ns as f64 / 1e9,
                 slc_blocks: info.blocks.slc,
@@ -234,62 +200,6 @@ impl Phone {
             });
         }
         Ok(())
-    }
-
-    /// Compares every file with what a volume on a copy of the chip gives back.
-    pub fn verify(mut self) -> Result<(), PlayError> {
-        self.player.sync()?;
-        let chip = self.player.look().chip();
-        let options = MountOptions { now_ns: BASE_NS + chip.now_ns() as i64, ..MountOptions::default() };
-        let mounted = Fs::mount(chip.snapshot(), options);
-        let mut fs = mounted.map_err(|(_, source)| PlayError::Fs { doing: "mounting to read back", source })?;
-        for (name, file) in &self.files {
-            let mut found = vec![0; file.content.len() + 1];
-            let count = fs.read(file.ino, 0, &mut found).map_err(failed("reading back"))?;
-            if found[..count] != file.content {
-                return Err(PlayError::Wrong(format!("{name} does not hold what was written")));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn ask(
-    player: &mut Player,
-    files: &mut BTreeMap<String, File>,
-    made: &mut u64,
-    name: &str,
-    op: Op,
-) -> Result<(), PlayError> {
-    if op == Op::Remove {
-        files.remove(name);
-        return player.call("removing a file", |fs, now_ns| fs.unlink(ROOT_INO, name.as_bytes(), now_ns));
-    }
-    let file = match files.entry(name.to_owned()) {
-        Entry::Occupied(entry) => entry.into_mut(),
-        Entry::Vacant(entry) => {
-            *made += 1;
-            entry.insert(File { ino: player.create(name)?.ino, content: Vec::new(), seed: *made << 32 })
-        }
-    };
-    match op {
-        Op::Read { offset, bytes } => {
-            let mut found = vec![0; bytes as usize];
-            let count = player.call("reading", |fs, _| fs.read(file.ino, offset, &mut found))?;
-            if file.content.get(offset as usize..(offset + bytes) as usize) != found.get(..count) {
-                return Err(PlayError::Wrong(format!("{name} does not hold at {offset} what was written")));
-            }
-            Ok(())
-        }
-        Op::Write { offset, bytes } => {
-            file.seed += 1;
-            let data = Fill { seed: file.seed, start: 0, texture: Texture::Noise }.bytes(bytes as usize);
-            let end = (offset + bytes) as usize;
-            file.content.resize(file.content.len().max(end), 0);
-            file.content[offset as usize..end].copy_from_slice(&data);
-            player.write(file.ino, offset, &data)
-        }
-        Op::Sync | Op::Remove => player.sync(),
     }
 }
 

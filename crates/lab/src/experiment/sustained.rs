@@ -170,8 +170,8 @@ fn live(plan: Plan, scheme: Scheme) -> Result<Lived, PlayError> {
     let mut phone = Phone::new(&setting)?;
     let mut album = Album::default();
     let live_bytes = plan.live_mib * MIB;
-    phone.prepare(&half_hour(0, live_bytes, &mut Album::default()))?;
-    let (life_ns, start_ns) = (plan.goal().life_ns, phone.player.now_ns());
+    phone.traced.prepare(&half_hour(0, live_bytes, &mut Album::default()))?;
+    let (life_ns, start_ns) = (plan.goal().life_ns, phone.traced.player.now_ns());
     let half_hours = life_ns / plan.every_ns;
     let mut course = Vec::new();
     for number in 0..half_hours {
@@ -179,17 +179,17 @@ fn live(plan: Plan, scheme: Scheme) -> Result<Lived, PlayError> {
         for request in &half_hour(number, live_bytes, &mut album).requests {
             phone.request(at_ns, request)?;
         }
-        phone.player.rest_until((at_ns + plan.every_ns).max(phone.player.now_ns()))?;
+        phone.traced.player.rest_until((at_ns + plan.every_ns).max(phone.traced.player.now_ns()))?;
         if number * NOTES / half_hours != (number + 1) * NOTES / half_hours {
             let days = ((number + 1) * plan.every_ns) as f64 / 1e9 / 86_400.0;
             course.push((days, phone.wear_index()?, phone.life_share()?.unwrap_or(0.0)));
         }
     }
-    let most_cycles = phone.player.look().chip().all_cycles().max().unwrap_or(0);
+    let most_cycles = phone.traced.player.look().chip().all_cycles().max().unwrap_or(0);
     let endurance = setting.profile.endurance.native_erases;
     let (write_ns, read_ns) = (phone.tally.writes.mean_ns(), phone.tally.reads.mean_ns());
     let song_bytes_s = phone.tally.songs.bytes_s();
-    phone.verify()?;
+    phone.traced.verify()?;
     Ok(Lived { write_ns, read_ns, song_bytes_s, course, most_cycles, endurance })
 }
 

@@ -7,6 +7,8 @@
 mod host;
 mod ledger;
 mod player;
+mod replay;
+mod traced;
 mod watch;
 
 use emulator::{EmulatorError, Profile, ProfileError};
@@ -15,6 +17,8 @@ use flexfs_core::{Error, Policy, Wanted};
 pub use host::HostCost;
 pub use ledger::Ledger;
 pub use player::{Player, Response, Tally};
+pub use replay::{Replayed, replay};
+pub use traced::Traced;
 pub use watch::{Watcher, watched};
 
 /// What a volume is played on.

@@ -1,11 +1,18 @@
-//! Traces: what applications asked a file system for, and when.
+//! Traces: what applications asked a file system for, and when. This is the room of every reader of them.
 //!
-//! Invariant: a trace says all that its replay needs, by paths and offsets; what files hold follows from the replay.
+//! Invariant: a trace says all that its replay needs, by paths and offsets; what files hold follows from the replay. A line
+//! that makes no sense is an error with its number and the reason, never left out.
 
+mod calls;
+mod mobigen;
 pub mod phone;
+mod strace;
+mod text;
+
+pub use text::write;
 
 /// What is asked of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     Read {
         offset: u64,
@@ -18,10 +25,21 @@ pub enum Op {
     },
     /// Makes what was written before durable.
     Sync,
+    /// Makes an empty file, if there is none.
+    Make,
+    MakeDir,
+    /// Gives the file another length.
+    Truncate {
+        bytes: u64,
+    },
+    Rename {
+        to: String,
+    },
+    /// Removes a file or an empty directory, if it is there.
     Remove,
 }
 
-/// Something that is asked of a file of the root directory.
+/// Something that is asked of a file, by its path below the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Since the trace began, ns.
@@ -38,6 +56,66 @@ pub struct Trace {
     pub requests: Vec<Request>,
     /// How long it lasts, ns.
     pub lasts_ns: u64,
+}
+
+/// A line of a trace that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct TraceError {
+    /// From 1 on.
+    pub line: usize,
+    pub reason: String,
+}
+
+/// Reads a trace, of whichever kind its first line says: the one that `flexfs mount --record` writes, MobiGen's, or what
+/// `strace -f -ttt` prints.
+///
+/// # Errors
+/// The first line that makes no sense, and why.
+pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let line = bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        TraceError { line, reason: "it is not UTF-8".into() }
+    })?;
+    let lines =
+        || text.lines().enumerate().map(|(at, line)| (at + 1, line)).filter(|(_, line)| !line.trim().is_empty());
+    let Some((number, first)) = lines().next() else {
+        return Err(TraceError { line: 1, reason: "there is nothing in it".into() });
+    };
+    if first.starts_with('{') {
+        return text::read(lines());
+    }
+    if mobigen::begins(first) {
+        return mobigen::read(lines());
+    }
+    if strace::begins(first) {
+        return strace::read(lines());
+    }
+    let reason = "it begins like no trace: not like {\"flexfs_trace\":1,…}, MobiGen's THREAD MICROSECONDS CALL, or strace -f \
+                  -ttt's PID SECONDS CALL(";
+    Err(TraceError { line: number, reason: reason.into() })
+}
+
+/// The longest file of a trace, bytes: more is no length but a number of something else.
+const FILE_BYTES_MAX: u64 = 1 << 40;
+
+/// Why so many bytes cannot be asked for at that place of a file, if they cannot.
+fn wrong_range(offset: u64, bytes: u64) -> Option<String> {
+    let end = offset.checked_add(bytes).filter(|&end| end <= FILE_BYTES_MAX);
+    end.is_none().then(|| format!("{bytes} bytes at {offset} are beyond the longest file, {FILE_BYTES_MAX} bytes"))
+}
+
+/// Why a path names no file below the root, if it does not.
+fn wrong_path(path: &str) -> Option<&'static str> {
+    let mut parts = path.split('/');
+    match () {
+        () if path.is_empty() => Some("a path is empty"),
+        () if path.contains('\0') => Some("a path contains a zero byte"),
+        () if parts.any(|part| part.is_empty() || part == "." || part == "..") => {
+            Some("a path has an empty part, or . or .. in it")
+        }
+        () => None,
+    }
 }
 
 /// Pauses up to this are no idle time, ns: FlexFS's T_wait.
@@ -58,10 +136,10 @@ impl Trace {
     pub fn summary(&self) -> Summary {
         let (mut requests, mut read_bytes, mut written_bytes) = (0, 0, 0);
         for Request { op, .. } in &self.requests {
-            match op {
+            match *op {
                 Op::Read { bytes, .. } => read_bytes += bytes,
                 Op::Write { bytes, .. } => written_bytes += bytes,
-                Op::Sync | Op::Remove => continue,
+                _ => continue,
             }
             requests += 1;
         }

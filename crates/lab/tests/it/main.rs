@@ -23,3 +23,5 @@ mod soak;
 mod space;
 mod stale;
 mod times;
+mod traces;
+mod traces;

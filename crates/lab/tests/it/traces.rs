@@ -1,0 +1,66 @@
+//! Traces with lines that make no sense.
+
+use lab::trace;
+
+const HEAD: &str = "{\"flexfs_trace\":1,\"time_unit\":\"us\"}\n";
+const SYNC: &str = "{\"at\":5,\"op\":\"sync\",\"file\":\"a\"}\n";
+const OPEN: &str = "1 0 open /data/x O_RDWR|O_CREAT 36\n";
+const CALLED: &str = "7 1700000000.000001 openat(AT_FDCWD, \"/x\", O_RDWR|O_CREAT, 0644) = 3\n";
+
+/// What is wrong, the text, the line that is refused, and a part of the reason.
+fn wrong() -> Vec<(&'static str, String, usize, &'static str)> {
+    let own = |line: &str| format!("{HEAD}{SYNC}{line}\n");
+    let phone = |line: &str| format!("{OPEN}{line}\n");
+    let strace = |rest: &str| format!("{CALLED}7 1700000000.000002 {rest}\n");
+    vec![
+        ("nothing", String::new(), 1, "nothing in it"),
+        ("another format", "time,offset,length\n".into(), 1, "begins like no trace"),
+        ("another version", HEAD.replace(":1,", ":2,") + SYNC, 1, "version 2"),
+        ("no unit of time", "{\"flexfs_trace\":1}\n".into(), 1, "time_unit"),
+        ("an unknown unit of time", HEAD.replace("us", "hours") + SYNC, 1, "unknown variant `hours`"),
+        ("an end before the last request", HEAD.replace("\"us\"", "\"us\",\"lasts\":3") + SYNC, 1, "lasts less"),
+        ("time that goes back", own("{\"at\":4,\"op\":\"sync\",\"file\":\"a\"}"), 3, "before that of the line above"),
+        ("an unknown operation", own("{\"at\":6,\"op\":\"erase\",\"file\":\"a\"}"), 3, "unknown variant `erase`"),
+        (
+            "a write without a length",
+            own("{\"at\":6,\"op\":\"write\",\"file\":\"a\",\"offset\":0}"),
+            3,
+            "offset and bytes",
+        ),
+        ("an unknown field", own("{\"at\":6,\"op\":\"sync\",\"file\":\"a\",\"disk\":1}"), 3, "unknown field `disk`"),
+        (
+            "a negative offset",
+            own("{\"at\":6,\"op\":\"read\",\"file\":\"a\",\"offset\":-1,\"bytes\":1}"),
+            3,
+            "integer `-1`",
+        ),
+        (
+            "a range that no file has",
+            own("{\"at\":6,\"op\":\"write\",\"file\":\"a\",\"offset\":18446744073709551615,\"bytes\":2}"),
+            3,
+            "beyond the longest file",
+        ),
+        ("a path out of the root", own("{\"at\":6,\"op\":\"sync\",\"file\":\"../a\"}"), 3, ".. in it"),
+        ("a line that is cut", own("{\"at\":6,\"op\":\"sy"), 3, "EOF while parsing"),
+        ("no number for a time", phone("1 soon write 36 4"), 2, "the time, µs"),
+        ("time of a thread that goes back", format!("1 9 close 3 0\n{OPEN}"), 2, "before that of thread 1"),
+        ("an unknown call", phone("1 5 splice 36 4"), 2, "no call is called \"splice\""),
+        ("too few arguments", phone("1 5 pwrite 36 4"), 2, "pwrite has 3 arguments, and here it has 2"),
+        ("an unknown flag", phone("1 5 open /data/y O_FAST 37"), 2, "O_FAST"),
+        ("seconds without their fraction", format!("{CALLED}7 1700000000 fsync(3) = 0\n"), 2, "SECONDS.MICROSECONDS"),
+        ("more bytes than were asked for", strace("write(3, \"x\"..., 10) = 11"), 2, "more than the 10"),
+        ("a call without its result", strace("write(3, \"x\", 1)"), 2, "the line is cut"),
+        ("a string that is not closed", strace("unlink(\"/x) = 0"), 2, "a string is not closed"),
+        ("a rest without a beginning", strace("<... write resumed>) = 1"), 2, "did not begin"),
+    ]
+}
+
+#[test]
+fn every_kind_of_broken_line_is_refused_with_its_number_and_the_reason() {
+    for (what, text, line, said) in wrong() {
+        let error = trace::read(text.as_bytes()).expect_err(what);
+        assert!(error.line == line && error.reason.contains(said), "{what}: {error}");
+    }
+    let error = trace::read(&[HEAD.as_bytes(), b"\xff\n"].concat()).unwrap_err();
+    assert_eq!((error.line, error.reason.as_str()), (2, "it is not UTF-8"));
+}
