@@ -24,4 +24,3 @@ mod space;
 mod stale;
 mod times;
 mod traces;
-mod traces;
