@@ -101,8 +101,8 @@ impl Course {
     pub fn wear_index(&self) -> f64 {
         let (rate, windows) = (self.rate_now, self.windows_left);
         // In the last window nothing comes after that would make up for less luck.
-        let (quiet, fudge) = if windows > 1.0 { (rate.min(self.rate_window), MOVED_PART) } else { (rate, 1.0) };
-        let even = self.allowed(quiet * windows) / fudge;
+        let (quiet, moved_at_most) = if windows > 1.0 { (rate.min(self.rate_window), MOVED_PART) } else { (rate, 1.0) };
+        let even = self.allowed(quiet * windows) / moved_at_most;
         let burst = self.allowed(rate * windows.min(1.0) + self.rate_mean * (windows - 1.0).max(0.0));
         even.max(burst).min(1.0)
     }

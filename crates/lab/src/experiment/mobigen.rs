@@ -42,7 +42,7 @@ fn setting(policy: Policy) -> Setting {
 }
 
 fn jobs() -> Vec<Job> {
-    let job = |policy: Policy| Job::new(job_name(policy), move || Ok(replay(&setting(policy), &recorded()?, &|_| {})?));
+    let job = |policy: Policy| Job::new(job_name(policy), move || Ok(replay(&setting(policy), &recorded()?)?));
     policies().map(job).collect()
 }
 

@@ -29,18 +29,18 @@ pub struct Replayed {
     pub flash_s: f64,
 }
 
-/// Plays a trace on a new volume; `progress` hears how many requests are done.
+/// Plays a trace on a new volume.
 ///
 /// # Errors
 /// What the volume refuses, and what it does not give back as it was written.
-pub fn replay(setting: &Setting, trace: &Trace, progress: &dyn Fn(u64)) -> Result<Replayed, PlayError> {
+pub fn replay(setting: &Setting, trace: &Trace) -> Result<Replayed, PlayError> {
     let mut traced = Traced::new(setting)?;
     traced.prepare(trace)?;
     let start_ns = traced.player.now_ns();
     let before = *traced.player.look().chip().counters();
     let [mut reads, mut writes, mut syncs, mut names] = [(); 4].map(|()| Waits::default());
     let (mut replayed, mut total_ns) = (Replayed::default(), 0);
-    for (request, number) in trace.requests.iter().zip(1..) {
+    for request in &trace.requests {
         let response_ns = traced.request(start_ns, request)?.time_ns();
         total_ns += response_ns;
         let waits = match request.op {
@@ -56,7 +56,6 @@ pub fn replay(setting: &Setting, trace: &Trace, progress: &dyn Fn(u64)) -> Resul
             _ => &mut names,
         };
         waits.add(response_ns);
-        progress(number);
     }
     let lasted_ns = (start_ns + trace.lasts_ns).max(traced.player.now_ns());
     traced.player.rest_until(lasted_ns)?;
