@@ -18,6 +18,7 @@ mod image;
 mod interrupt;
 mod monitor;
 mod output;
+mod play_in;
 mod progress;
 mod size;
 mod top;

@@ -16,7 +16,7 @@ use super::null::Null;
 use crate::clock::now_ns;
 use crate::fuse::connection::connect;
 use crate::fuse::mountpoint::Mounted;
-use crate::fuse::{Attach, Manner, Serving, end_of_session};
+use crate::fuse::{Attach, Manner, Recordings, Serving, end_of_session};
 use crate::image;
 
 /// Decides the chance events of the chip.
@@ -42,7 +42,13 @@ impl Target {
         let manner = Manner::default();
         let options = MountOptions { policy, times: manner.times(), now_ns: now_ns(), ..MountOptions::default() };
         let fs = Fs::mount(chip, options).map_err(|(_, error)| refused(error))?;
-        let to = Attach { name: Path::new("chip-in-memory"), image: None, mountpoint: root, recorder: None, manner };
+        let to = Attach {
+            name: Path::new("chip-in-memory"),
+            image: None,
+            mountpoint: root,
+            recordings: Recordings::default(),
+            manner,
+        };
         let serving = Serving::start(fs, to)?;
         let page_bytes = u64::from(profile.geometry.page_bytes);
         let (mounted, notifier, volume) = (serving.mounted(), serving.notifier(), serving.volume());

@@ -92,6 +92,10 @@ pub struct Mount {
     compress: Compress,
     #[arg(long, value_name = "SIZE", value_parser = cache, help = cache_help())]
     cache: Option<usize>,
+    /// Write down in this file every read, write, sync and change of a name, length or attribute, with its time, as a
+    /// trace for flexfs replay; the kernel's cache makes larger writes of several, unless -o writethrough
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Write down in this file what the volume is asked and what it decides, for flexfs replay
     #[arg(long, value_name = "FILE")]
     record_decisions: Option<PathBuf>,
@@ -113,7 +117,8 @@ impl Mount {
             policy: self.policy,
             compress: self.compress,
             cache_bytes: self.cache.unwrap_or(HOST_CACHE_BYTES),
-            record: self.record_decisions.clone(),
+            record: self.record.clone(),
+            record_decisions: self.record_decisions.clone(),
             ..Settings::default()
         };
         settings.manner.flags.set(MountFlags::RDONLY, self.ro);

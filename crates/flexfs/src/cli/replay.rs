@@ -3,25 +3,68 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use emulator::Profile;
+use flexfs_core::Policy;
+use flexfs_core::wear::Goal;
+use lab::play::HostCost;
 
-/// Ask a volume again what a mount recorded, and see whether it decides the same.
+use super::values::{lifetime, policy, profile, profile_help};
+use crate::size;
+
+/// Ask what was recorded again: on a new chip, in a directory, or of a copy of an image.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  cp --sparse=always flash.img before.img      what the recording begins with
-  flexfs mount --record-decisions busy.jsonl flash.img mnt
-  flexfs replay busy.jsonl before.img          every placement and job, compared
+  flexfs mount --record busy.trace flash.img mnt    record what is asked
+  flexfs replay busy.trace                 on a new chip, in its own time
+  flexfs replay busy.trace --policy mlc-only --json
+  flexfs replay busy.trace mnt2            in a directory, in real time
+  strace -f -ttt -o app.trace app; flexfs replay app.trace
 
-A recording is a line of JSON for each event: when it came by the chip's clock, what was asked, and the programs
-and erases that followed, each with its cause. It holds names and attributes, and not what files hold.
-The image only says how the chip was; nothing is written to it.
-Exit status 0: all the same; 1: not, or it cannot be replayed; 2: wrong usage.")]
+  cp --sparse=always flash.img before.img
+  flexfs mount --record-decisions busy.jsonl flash.img mnt
+  flexfs replay busy.jsonl before.img      every decision, compared
+
+A trace says what was asked of which file, when, and not what was written: those bytes are made up. It is what
+mount --record writes, what strace -f -ttt prints, or a trace of MobiGen; its first line says which. Played on a new
+chip, nothing takes time but the chip and the host as --host says; all that is read is compared with what was written,
+and all files once more in the end. In a directory, of any file system, whose root stands for the trace's, each request
+comes at its time or when that before it is answered; directories and files that the trace needs are made.
+
+A recording of decisions needs a copy of the image as it was when it began. It is a line of JSON for each event:
+when it came by the chip's clock, what was asked, and the programs and erases that followed, each with its cause.
+It holds names and attributes, and not what files hold. Nothing is written to the image.
+Exit status 0: all as it must be; 1: not, or it cannot be replayed; 2: wrong usage.")]
 pub struct Replay {
-    /// The recording
+    /// A trace, or a recording of decisions
     pub recording: PathBuf,
-    /// A copy of the image as it was before it was mounted
-    pub image: PathBuf,
+    /// The directory for a trace, or the copy of the image for decisions
+    #[arg(value_name = "DIR|IMAGE")]
+    pub target: Option<PathBuf>,
+    /// Ask for the next as soon as the one before it is answered, whatever the times of a trace
+    #[arg(long)]
+    pub no_pauses: bool,
+    /// The new chip's policy, as of mount
+    #[arg(long, visible_alias = "mode", value_name = "POLICY", default_value = Policy::DEFAULT.name(), value_parser = policy(), conflicts_with = "target")]
+    pub policy: Policy,
+    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile(), hide_possible_values = true, help = profile_help(), conflicts_with = "target")]
+    pub profile: Profile,
+    /// The new chip's size [default: 512MiB, or what is nearest to it]
+    #[arg(long, value_parser = size::parse, conflicts_with = "target")]
+    pub size: Option<u64>,
+    /// The host's time for each page
+    #[arg(long, default_value = HostCost::NONE.name, value_parser = host(), conflicts_with = "target")]
+    pub host: HostCost,
+    /// No block of the new chip is to be worn out before then, like 3y
+    #[arg(long, value_name = "TIME", value_parser = lifetime, conflicts_with = "target")]
+    pub lifetime: Option<Goal>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+fn host() -> impl TypedValueParser<Value = HostCost> {
+    let names = HostCost::PRESETS.map(|preset| preset.name);
+    PossibleValuesParser::new(names).map(|name| HostCost::from_name(&name).unwrap_or(HostCost::NONE))
 }

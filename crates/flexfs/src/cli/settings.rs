@@ -33,8 +33,10 @@ pub struct Settings {
     pub commit: Option<Duration>,
     /// Whether a sync of the file system waits for the disk under the image.
     pub sync_image: bool,
-    /// The file that decisions are recorded in.
+    /// The file that gets a trace of what is asked.
     pub record: Option<PathBuf>,
+    /// The file that decisions are recorded in.
+    pub record_decisions: Option<PathBuf>,
     /// Whether only the flags of a mount that is there are to be changed.
     pub remount: bool,
     pub manner: Manner,
@@ -53,6 +55,7 @@ impl Default for Settings {
             commit: None,
             sync_image: true,
             record: None,
+            record_decisions: None,
             remount: false,
             manner: Manner::default(),
         }

@@ -18,6 +18,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use emulator::Chip;
 use flexfs_core::{Fs, MountOptions};
 use lab::record::{Header, Recorder};
+use lab::trace;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
@@ -26,7 +27,7 @@ use super::remount;
 use crate::cli::Settings;
 use crate::clock::now_ns;
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
-use crate::fuse::{Attach, Serving, take_signals};
+use crate::fuse::{Attach, Recordings, Serving, take_signals};
 use crate::host::At;
 use crate::image::NewImage;
 use crate::tree::damage;
@@ -137,11 +138,11 @@ fn serve(order: &Order) -> Result<ExitCode> {
     if fs.info().is_ok_and(|info| info.ended.is_some()) {
         manner.flags.set(MountFlags::RDONLY, true);
     }
-    let recorder = order.settings.record.as_deref().map(|path| record(path, header.as_ref(), &mut fs)).transpose()?;
+    let recordings = recordings(&order.settings, header.as_ref(), &mut fs)?;
     let (name, mountpoint) = (absolute(order.image)?, absolute(order.mountpoint)?);
     let to_sync = if read_only || !sync_image { None } else { Some(File::open(&name)?) };
     let serving =
-        Serving::start(fs, Attach { name: &name, image: to_sync, mountpoint: &mountpoint, recorder, manner })?;
+        Serving::start(fs, Attach { name: &name, image: to_sync, mountpoint: &mountpoint, recordings, manner })?;
     made.keep();
     let told = if is_detached() { detach() } else { announce(order) };
     if let Err(error) = told {
@@ -152,14 +153,29 @@ fn serve(order: &Order) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Begins to record the decisions of a volume just mounted.
-fn record(path: &Path, header: Option<&Header>, fs: &mut Fs<Chip>) -> Result<Recorder> {
-    let shown = path.display();
-    let header = header.ok_or_else(|| {
-        anyhow!("{shown}: decisions are recorded of mounts that write, and not of compression, which follows contents")
-    })?;
-    let file = File::create(path).map_err(|error| anyhow!("{shown}: {error}"))?;
-    Recorder::begin(Box::new(BufWriter::new(file)), header, fs).map_err(|error| anyhow!("{shown}: {error}"))
+/// Begins to write down what is asked for of a volume just mounted.
+fn recordings(settings: &Settings, header: Option<&Header>, fs: &mut Fs<Chip>) -> Result<Recordings> {
+    let mut recordings = Recordings::default();
+    if let Some(path) = &settings.record {
+        let (out, shown) = (recording(path)?, path.display());
+        let trace = trace::Recorder::begin(out, fs).map_err(|error| anyhow!("{shown}: {error}"))?;
+        recordings.trace = Some(trace);
+    }
+    if let Some(path) = &settings.record_decisions {
+        let shown = path.display();
+        let header = header.ok_or_else(|| {
+            anyhow!(
+                "{shown}: decisions are recorded of mounts that write, and not of compression, which follows contents"
+            )
+        })?;
+        let begun = Recorder::begin(recording(path)?, header, fs).map_err(|error| anyhow!("{shown}: {error}"))?;
+        recordings.decisions = Some(begun);
+    }
+    Ok(recordings)
+}
+
+fn recording(path: &Path) -> Result<Box<BufWriter<File>>> {
+    Ok(Box::new(BufWriter::new(File::create(path).at(path)?)))
 }
 
 fn announce(order: &Order) -> Result<()> {

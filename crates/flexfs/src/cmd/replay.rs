@@ -1,23 +1,56 @@
-//! `flexfs replay`: a mount's recorded decisions, made again on a copy of its image.
+//! `flexfs replay`: what was recorded, asked again. Its first line says whether it is a trace or decisions.
 
-use std::fs::File;
-use std::io::BufReader;
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
-use lab::record::{Replayed, replay};
+use anyhow::{Context, Result, anyhow, bail};
+use flexfs_core::Wanted;
+use lab::bench::Distribution;
+use lab::play::{self, Answered, Replayed, Setting};
+use lab::record;
+use lab::trace::{self, Trace};
 use serde_json::json;
 
-use crate::output::grouped;
-use crate::{cli, image, output};
+use crate::host::At;
+use crate::output::{grouped, table};
+use crate::play_in::{self, Pace};
+use crate::{chips, cli, image, output, progress, size};
+
+/// Decides the chance events of a new chip.
+const SEED: u64 = 1;
+/// The size that a new chip is to have.
+const USUAL_BYTES: u64 = 512 << 20;
 
 pub fn run(args: &cli::Replay) -> Result<ExitCode> {
     let shown = args.recording.display();
-    let recording = File::open(&args.recording).map_err(|error| anyhow!("{shown}: {error}"))?;
-    let chip = image::open_chip(&args.image, true)?.snapshot();
-    let replayed = replay(BufReader::new(recording), chip).map_err(|error| anyhow!("{shown}: {error}"))?;
-    let Replayed { events, programs, erases, jobs } = replayed;
-    let told = match args.json {
+    let bytes = fs::read(&args.recording).at(&args.recording)?;
+    if record::begins(&bytes) {
+        let Some(image) = &args.target else {
+            bail!("{shown}: these are decisions; name a copy of the image as it was when they were recorded");
+        };
+        output::say(&decisions(args, &bytes, image)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut trace = trace::read(&bytes).map_err(|error| anyhow!("{shown}: {error}"))?;
+    if args.no_pauses {
+        trace.requests.iter_mut().for_each(|request| request.at_ns = 0);
+        trace.lasts_ns = 0;
+    }
+    output::say(&match &args.target {
+        Some(dir) => in_directory(args, &trace, dir)?,
+        None => on_new_chip(args, &trace)?,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Decisions, made again on a copy of their image.
+fn decisions(args: &cli::Replay, recording: &[u8], image: &Path) -> Result<String> {
+    let shown = args.recording.display();
+    let chip = image::open_chip(image, true)?.snapshot();
+    let replayed = record::replay(recording, chip).map_err(|error| anyhow!("{shown}: {error}"))?;
+    let record::Replayed { events, programs, erases, jobs } = replayed;
+    Ok(match args.json {
         true => json!({ "events": events, "programs": programs, "erases": erases, "jobs": jobs }).to_string(),
         false => format!(
             "{} events, {} programs, {} erases, {} background steps: all as recorded",
@@ -26,7 +59,68 @@ pub fn run(args: &cli::Replay) -> Result<ExitCode> {
             grouped(erases),
             grouped(jobs)
         ),
-    };
-    output::say(&told)?;
-    Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// A trace, on a new chip in virtual time.
+fn on_new_chip(args: &cli::Replay, trace: &Trace) -> Result<String> {
+    let bytes = args.size.unwrap_or_else(|| chips::nearest(&args.profile, USUAL_BYTES));
+    let profile = chips::sized(&args.profile, bytes, "--size").map_err(anyhow::Error::msg)?;
+    let life = Wanted { goal: args.lifetime, ..Wanted::default() };
+    let setting = Setting { profile, host: args.host, policy: args.policy, life, seed: SEED };
+    let bar = progress::share("replay");
+    bar.set_length(trace.requests.len() as u64);
+    let replayed = play::replay(&setting, trace, &|done| bar.set_position(done));
+    bar.finish_and_clear();
+    let replayed = replayed.with_context(|| args.recording.display().to_string())?;
+    if args.json {
+        return Ok(serde_json::to_string(&replayed)?);
+    }
+    let Replayed { answered, slc_pages, native_pages, internal_pages, erases, flash_s } = replayed;
+    let chip = format!("{}, {}, policy {}", setting.profile.name, size::human(bytes), args.policy);
+    let pages = format!(
+        "{} in SLC, {} natively, and {} of the volume's own",
+        grouped(slc_pages),
+        grouped(native_pages),
+        grouped(internal_pages)
+    );
+    let mut rows = vec![("chip", chip)];
+    rows.extend(responses(&answered));
+    rows.extend([("pages written", pages), ("erases", grouped(erases)), ("flash time", format!("{flash_s:.3} s"))]);
+    Ok(table(&rows))
+}
+
+/// A trace, in a directory in real time.
+fn in_directory(args: &cli::Replay, trace: &Trace, dir: &Path) -> Result<String> {
+    if !dir.is_dir() {
+        bail!("{}: not a directory; a trace is replayed in one, or without it on a new chip", dir.display());
+    }
+    let pace = if args.no_pauses { Pace::AtOnce } else { Pace::AsRecorded };
+    let bar = progress::share("replay");
+    bar.set_length(trace.requests.len() as u64);
+    let answered = play_in::play(trace, dir, pace, &|done| bar.set_position(done));
+    bar.finish_and_clear();
+    let answered = answered.with_context(|| args.recording.display().to_string())?;
+    Ok(if args.json { serde_json::to_string(&answered)? } else { table(&responses(&answered)) })
+}
+
+fn responses(answered: &Answered) -> Vec<(&'static str, String)> {
+    let Answered { requests, read_bytes, written_bytes, reads, writes, syncs, names, mean_us } = answered;
+    let (read, written) = (size::human(*read_bytes), size::human(*written_bytes));
+    let asked = format!("{}, {read} read, {written} written", grouped(*requests));
+    vec![
+        ("requests", asked),
+        ("mean response", format!("{mean_us:.1} µs")),
+        ("reads", distribution(reads)),
+        ("writes", distribution(writes)),
+        ("syncs", distribution(syncs)),
+        ("names, lengths", distribution(names)),
+    ]
+}
+
+fn distribution(found: &Distribution) -> String {
+    let us = |us: f64| grouped(us.round() as u64);
+    let (count, median, p99, longest) =
+        (grouped(found.count), us(found.median_us), us(found.p99_us), us(found.longest_us));
+    format!("{count}, half of them within {median} µs, 99 % within {p99} µs, the longest {longest} µs")
 }

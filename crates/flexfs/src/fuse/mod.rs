@@ -30,7 +30,6 @@ use anyhow::{Context, Result, anyhow};
 use emulator::Chip;
 use flexfs_core::{Error, Fs, Ino, Times};
 use fuser::{Notifier, Session};
-use lab::record::Recorder;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -43,6 +42,7 @@ use connection::connect;
 use mountpoint::Mounted;
 use pacing::Timing;
 use recorded::Recorded;
+pub use recorded::Recordings;
 use server::Server;
 use volume::Volume;
 
@@ -70,8 +70,7 @@ pub struct Attach<'a> {
     pub image: Option<File>,
     /// The directory to attach it to, an absolute path.
     pub mountpoint: &'a Path,
-    /// Writes down what the volume is asked and what it decides.
-    pub recorder: Option<Recorder>,
+    pub recordings: Recordings,
     pub manner: Manner,
 }
 
@@ -142,7 +141,7 @@ impl Serving {
                 return Err(error.context(to.mountpoint.display().to_string()));
             }
         };
-        let volume = Arc::new(Volume::new(Recorded::new(fs, to.recorder), name, to.image, &to.manner));
+        let volume = Arc::new(Volume::new(Recorded::new(fs, to.recordings), name, to.image, &to.manner));
         let server = Server::new(Arc::clone(&volume), stat.chunk_bytes, to.manner);
         let writers = server.writers();
         let keeper = Keeper { name: name.to_path_buf(), volume, mounted: Arc::new(mounted) };

@@ -1,6 +1,7 @@
-//! The volume as the server calls it: as the core's, and recorded where that was asked for.
+//! The volume as the server calls it: as the core's, and recorded where that was asked for: its decisions, or what it is asked
+//! as a trace.
 //!
-//! Invariant: whatever may lead to a decision goes through a method that records it.
+//! Invariant: whatever may lead to a decision goes through a method that records it; a trace holds what succeeded.
 
 use std::io;
 use std::ops::Deref;
@@ -10,16 +11,61 @@ use flexfs_core::{Attr, Attribute, DirEntry, Error, Fs, Ino, NewNode, RenameMode
 use lab::content::{Fill, Texture};
 use lab::ops::{Call, Name};
 use lab::record::{Event, Recorder};
+use lab::trace::{self, Done};
 
 /// What stands for what was written.
 const UNKNOWN: Fill = Fill { seed: 0, start: 0, texture: Texture::Noise };
 
-/// A volume, and its recording.
+/// What is written down of a mount.
+#[derive(Default)]
+pub struct Recordings {
+    pub decisions: Option<Recorder>,
+    pub trace: Option<trace::Recorder>,
+}
+
+/// A volume, and its recordings.
 pub struct Recorded {
     fs: Fs<Chip>,
-    recorder: Option<Recorder>,
-    /// Why the recording ended, until that was told.
+    recordings: Recordings,
+    /// When the request under way came.
+    mono_ns: i64,
+    /// Why a recording ended, until that was told.
     failure: Option<io::Error>,
+}
+
+/// What a trace needs of an answer.
+trait Answer {
+    fn done(&self) -> Done {
+        Done::default()
+    }
+}
+
+impl Answer for () {}
+impl Answer for Vec<u8> {}
+impl Answer for Vec<Vec<u8>> {}
+
+impl Answer for Attr {
+    fn done(&self) -> Done {
+        Done { made: Some(self.ino), bytes: None }
+    }
+}
+
+impl Answer for usize {
+    fn done(&self) -> Done {
+        Done { made: None, bytes: Some(*self as u64) }
+    }
+}
+
+impl Answer for u64 {
+    fn done(&self) -> Done {
+        Done { made: None, bytes: Some(*self) }
+    }
+}
+
+impl Answer for (usize, Unchecked) {
+    fn done(&self) -> Done {
+        self.0.done()
+    }
 }
 
 impl Deref for Recorded {
@@ -35,8 +81,8 @@ fn name(bytes: &[u8]) -> Name {
 }
 
 impl Recorded {
-    pub fn new(fs: Fs<Chip>, recorder: Option<Recorder>) -> Self {
-        Self { fs, recorder, failure: None }
+    pub fn new(fs: Fs<Chip>, recordings: Recordings) -> Self {
+        Self { fs, recordings, mono_ns: 0, failure: None }
     }
 
     /// The volume, for what decides nothing: to look at it, and to let the chip's time pass.
@@ -44,37 +90,63 @@ impl Recorded {
         &mut self.fs
     }
 
-    /// Ends the recording.
+    /// Ends the recordings.
     pub fn into_fs(mut self) -> (Fs<Chip>, io::Result<()>) {
-        let ended = self.recorder.take().map_or(Ok(()), |recorder| recorder.end(&mut self.fs));
-        (self.fs, ended)
+        let Recordings { decisions, trace } = self.recordings;
+        let decisions = decisions.map_or(Ok(()), |recorder| recorder.end(&mut self.fs));
+        let trace = trace.map_or(Ok(()), trace::Recorder::end);
+        (self.fs, decisions.and(trace))
     }
 
-    /// Why the recording ended early, once.
+    /// Why a recording ended early, once.
     pub fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }
 
     fn event<T>(&mut self, event: impl FnOnce() -> Event, come: impl FnOnce(&mut Fs<Chip>) -> T) -> T {
-        let Some(recorder) = &mut self.recorder else { return come(&mut self.fs) };
+        let Some(recorder) = &mut self.recordings.decisions else { return come(&mut self.fs) };
         let (answer, written) = recorder.around(&mut self.fs, event(), come);
         if let Err(error) = written {
-            self.recorder = None;
+            self.recordings.decisions = None;
             self.failure = Some(error);
         }
         answer
     }
 
     /// A call that leaves no time.
-    fn look<T>(&mut self, call: impl FnOnce() -> Call, come: impl FnOnce(&mut Fs<Chip>) -> T) -> T {
+    fn look<T: Answer>(
+        &mut self,
+        call: impl FnOnce() -> Call,
+        come: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.change(0, call, come)
     }
 
-    fn change<T>(&mut self, now_ns: i64, call: impl FnOnce() -> Call, come: impl FnOnce(&mut Fs<Chip>) -> T) -> T {
-        self.event(|| Event::Call { call: call(), now_ns }, come)
+    fn change<T: Answer>(
+        &mut self,
+        now_ns: i64,
+        call: impl FnOnce() -> Call,
+        come: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.recordings.trace.is_none() {
+            return self.event(|| Event::Call { call: call(), now_ns }, come);
+        }
+        let call = call();
+        let answer = self.event(|| Event::Call { call: call.clone(), now_ns }, come)?;
+        self.trace(|trace, mono_ns| trace.hear(mono_ns, &call, answer.done()));
+        Ok(answer)
+    }
+
+    fn trace(&mut self, hear: impl FnOnce(&mut trace::Recorder, i64) -> io::Result<()>) {
+        let Some(trace) = &mut self.recordings.trace else { return };
+        if let Err(error) = hear(trace, self.mono_ns) {
+            self.recordings.trace = None;
+            self.failure = Some(error);
+        }
     }
 
     pub fn request(&mut self, mono_ns: i64) {
+        self.mono_ns = mono_ns;
         self.event(|| Event::Request { mono_ns }, |fs| fs.request(mono_ns));
     }
 
@@ -82,8 +154,11 @@ impl Recorded {
         self.event(|| Event::Background { mono_ns, now_ns }, |fs| fs.background(mono_ns, now_ns))
     }
 
-    pub fn sync(&mut self) -> Result<(), Error> {
-        self.look(|| Call::Sync, Fs::sync)
+    /// Makes everything durable, for the sake of an inode.
+    pub fn sync(&mut self, ino: Ino) -> Result<(), Error> {
+        self.event(|| Event::Call { call: Call::Sync, now_ns: 0 }, Fs::sync)?;
+        self.trace(|trace, mono_ns| trace.hear_sync(mono_ns, ino));
+        Ok(())
     }
 
     pub fn accessed(&mut self, ino: Ino, now_ns: i64) -> Result<(), Error> {

@@ -346,8 +346,8 @@ impl Filesystem for Server {
         answer_empty(reply, self.volume.change(|fs| fs.release(ino.0)));
     }
 
-    fn fsync(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        answer_empty(reply, self.volume.sync());
+    fn fsync(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        answer_empty(reply, self.volume.sync(ino.0));
     }
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -392,8 +392,8 @@ impl Filesystem for Server {
         answer_empty(reply, self.volume.change(|fs| fs.release(ino.0)));
     }
 
-    fn fsyncdir(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        answer_empty(reply, self.volume.sync());
+    fn fsyncdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        answer_empty(reply, self.volume.sync(ino.0));
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use emulator::Chip;
-use flexfs_core::{Error, Fs, Times};
+use flexfs_core::{Error, Fs, Ino, ROOT_INO, Times};
 use fuser::Errno;
 
 use super::Manner;
@@ -72,14 +72,14 @@ impl Volume {
     pub fn change<T>(&self, op: impl FnOnce(&mut Recorded) -> Result<T, Error>) -> Result<T, Errno> {
         let result = self.request(op)?;
         if self.manner.eager() {
-            self.sync()?;
+            self.sync(ROOT_INO)?;
         }
         Ok(result)
     }
 
-    /// Makes everything done so far durable: on the chip, and the chip on the disk under its image.
-    pub fn sync(&self) -> Result<(), Errno> {
-        self.request(Recorded::sync)?;
+    /// Makes everything done so far durable, for the sake of an inode: on the chip, and the chip on the disk under its image.
+    pub fn sync(&self, ino: Ino) -> Result<(), Errno> {
+        self.request(|fs| fs.sync(ino))?;
         self.sync_image()
     }
 
@@ -191,5 +191,5 @@ impl Volume {
 
 /// What is said where the recording ended early.
 fn unrecorded(error: &io::Error) -> String {
-    format!("its decisions are not recorded any more: {error}")
+    format!("it is not recorded any more: {error}")
 }

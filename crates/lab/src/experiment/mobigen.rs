@@ -42,7 +42,7 @@ fn setting(policy: Policy) -> Setting {
 }
 
 fn jobs() -> Vec<Job> {
-    let job = |policy: Policy| Job::new(job_name(policy), move || Ok(replay(&setting(policy), &recorded()?)?));
+    let job = |policy: Policy| Job::new(job_name(policy), move || Ok(replay(&setting(policy), &recorded()?, &|_| ())?));
     policies().map(job).collect()
 }
 
@@ -56,8 +56,8 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
         let Some(found) = results.get::<Replayed>(&job_name(policy))? else { continue };
         let parameters = Parameters::of(&setting(policy)).with("workload", "facebook, recorded by MobiGen");
         let row = |what: &str, ours, unit| Row::shown(format!("{}: {what}", policy.name()), ours, unit, &parameters);
-        outcome.rows.push(row("mean response", found.mean_us, "µs"));
-        outcome.rows.push(row("response of a sync, 99 %", found.syncs.p99_us, "µs"));
+        outcome.rows.push(row("mean response", found.answered.mean_us, "µs"));
+        outcome.rows.push(row("response of a sync, 99 %", found.answered.syncs.p99_us, "µs"));
         rows.push(told(policy, &found));
     }
     if !rows.is_empty() {
@@ -80,13 +80,14 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
 }
 
 fn told(policy: Policy, found: &Replayed) -> Vec<String> {
+    let answered = &found.answered;
     vec![
         policy.to_string(),
-        found.requests.to_string(),
-        format!("{:.1}", found.mean_us),
-        format!("{:.0}", found.writes.p99_us),
-        format!("{:.0}", found.syncs.p99_us),
-        format!("{:.0}", found.reads.p99_us),
+        answered.requests.to_string(),
+        format!("{:.1}", answered.mean_us),
+        format!("{:.0}", answered.writes.p99_us),
+        format!("{:.0}", answered.syncs.p99_us),
+        format!("{:.0}", answered.reads.p99_us),
         found.slc_pages.to_string(),
         found.native_pages.to_string(),
         found.internal_pages.to_string(),

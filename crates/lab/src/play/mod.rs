@@ -9,6 +9,7 @@ mod ledger;
 mod player;
 mod replay;
 mod traced;
+mod tree;
 mod watch;
 
 use emulator::{EmulatorError, Profile, ProfileError};
@@ -17,7 +18,7 @@ use flexfs_core::{Error, Policy, Wanted};
 pub use host::HostCost;
 pub use ledger::Ledger;
 pub use player::{Player, Response, Tally};
-pub use replay::{Replayed, replay};
+pub use replay::{Answered, Answers, Replayed, replay};
 pub use traced::Traced;
 pub use watch::{Watcher, watched};
 

@@ -7,19 +7,67 @@ use super::{PlayError, Setting, Traced};
 use crate::bench::{Distribution, Waits};
 use crate::trace::{Op, Trace};
 
-/// How a trace was answered.
+/// How the requests of a trace were answered.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Replayed {
+pub struct Answered {
     pub requests: u64,
     pub read_bytes: u64,
     pub written_bytes: u64,
-    /// Responses of reads, of writes, of syncs, and of what changes names and lengths.
+    /// Responses of reads, of writes, of syncs, and of what changes names, lengths and attributes.
     pub reads: Distribution,
     pub writes: Distribution,
     pub syncs: Distribution,
     pub names: Distribution,
     /// Mean response of all, µs.
     pub mean_us: f64,
+}
+
+/// Answers as they come.
+#[derive(Default)]
+pub struct Answers {
+    reads: Waits,
+    writes: Waits,
+    syncs: Waits,
+    names: Waits,
+    read_bytes: u64,
+    written_bytes: u64,
+    total_ns: u64,
+}
+
+impl Answers {
+    /// Counts a request that was answered after that time.
+    pub fn add(&mut self, op: &Op, response_ns: u64) {
+        let waits = match *op {
+            Op::Read { bytes, .. } => {
+                self.read_bytes += bytes;
+                &mut self.reads
+            }
+            Op::Write { bytes, .. } => {
+                self.written_bytes += bytes;
+                &mut self.writes
+            }
+            Op::Sync => &mut self.syncs,
+            _ => &mut self.names,
+        };
+        waits.add(response_ns);
+        self.total_ns += response_ns;
+    }
+
+    pub fn told(&self) -> Answered {
+        let all = [&self.reads, &self.writes, &self.syncs, &self.names];
+        let requests = all.iter().map(|waits| waits.count()).sum();
+        let [reads, writes, syncs, names] = all.map(Waits::distribution);
+        let mean_us = self.total_ns as f64 / 1e3 / (requests as f64).max(1.0);
+        let (read_bytes, written_bytes) = (self.read_bytes, self.written_bytes);
+        Answered { requests, read_bytes, written_bytes, reads, writes, syncs, names, mean_us }
+    }
+}
+
+/// How a new volume answered a trace, and what that took of its chip.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Replayed {
+    #[serde(flatten)]
+    pub answered: Answered,
     /// Pages programmed for callers, in SLC and natively, and for everything else.
     pub slc_pages: u64,
     pub native_pages: u64,
@@ -29,33 +77,19 @@ pub struct Replayed {
     pub flash_s: f64,
 }
 
-/// Plays a trace on a new volume.
+/// Plays a trace on a new volume; `progress` hears how many requests are answered.
 ///
 /// # Errors
 /// What the volume refuses, and what it does not give back as it was written.
-pub fn replay(setting: &Setting, trace: &Trace) -> Result<Replayed, PlayError> {
+pub fn replay(setting: &Setting, trace: &Trace, progress: &dyn Fn(u64)) -> Result<Replayed, PlayError> {
     let mut traced = Traced::new(setting)?;
     traced.prepare(trace)?;
     let start_ns = traced.player.now_ns();
     let before = *traced.player.look().chip().counters();
-    let [mut reads, mut writes, mut syncs, mut names] = [(); 4].map(|()| Waits::default());
-    let (mut replayed, mut total_ns) = (Replayed::default(), 0);
-    for request in &trace.requests {
-        let response_ns = traced.request(start_ns, request)?.time_ns();
-        total_ns += response_ns;
-        let waits = match request.op {
-            Op::Read { bytes, .. } => {
-                replayed.read_bytes += bytes;
-                &mut reads
-            }
-            Op::Write { bytes, .. } => {
-                replayed.written_bytes += bytes;
-                &mut writes
-            }
-            Op::Sync => &mut syncs,
-            _ => &mut names,
-        };
-        waits.add(response_ns);
+    let mut answers = Answers::default();
+    for (request, done) in trace.requests.iter().zip(1..) {
+        answers.add(&request.op, traced.request(start_ns, request)?.time_ns());
+        progress(done);
     }
     let lasted_ns = (start_ns + trace.lasts_ns).max(traced.player.now_ns());
     traced.player.rest_until(lasted_ns)?;
@@ -66,17 +100,11 @@ pub fn replay(setting: &Setting, trace: &Trace) -> Result<Replayed, PlayError> {
     let slc_pages = programs.slc.host - earlier.slc.host;
     let native_pages = programs.native.host - earlier.native.host;
     Ok(Replayed {
-        requests: trace.requests.len() as u64,
-        reads: reads.distribution(),
-        writes: writes.distribution(),
-        syncs: syncs.distribution(),
-        names: names.distribution(),
-        mean_us: total_ns as f64 / 1e3 / trace.requests.len().max(1) as f64,
+        answered: answers.told(),
         slc_pages,
         native_pages,
         internal_pages: all(&programs) - all(&earlier) - slc_pages - native_pages,
         erases: all(&after.erases) - all(&before.erases),
         flash_s: (after.flash_ns - before.flash_ns) as f64 / 1e9,
-        ..replayed
     })
 }

@@ -15,4 +15,4 @@ mod replay;
 
 pub use event::{Event, Header, Line};
 pub use recorder::Recorder;
-pub use replay::{ReplayError, Replayed, replay};
+pub use replay::{ReplayError, Replayed, begins, replay};

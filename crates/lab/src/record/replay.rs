@@ -56,6 +56,12 @@ impl fmt::Display for ReplayError {
 
 impl std::error::Error for ReplayError {}
 
+/// Whether these bytes begin as a recording does.
+pub fn begins(bytes: &[u8]) -> bool {
+    let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    serde_json::from_slice::<Header>(first).is_ok()
+}
+
 /// Replays a recording on the chip as it was when that began.
 ///
 /// # Errors

@@ -36,6 +36,16 @@ pub(super) enum Call {
     Close {
         fd: i64,
     },
+    /// A second descriptor of the same file.
+    Duplicate {
+        fd: i64,
+        to: i64,
+    },
+    /// A process or a thread begins, with descriptors of its own or those of its parent.
+    Fork {
+        child: u64,
+        shares_files: bool,
+    },
     MakeDir {
         path: String,
     },
@@ -103,7 +113,7 @@ impl Flags {
 pub(super) struct Called {
     pub line: usize,
     pub at_ns: u64,
-    /// Whose descriptors it means.
+    /// Who called.
     pub process: u64,
     pub call: Call,
 }
@@ -119,6 +129,8 @@ struct Open {
 /// The files of a trace, while its calls are gone through.
 #[derive(Default)]
 struct Files {
+    /// Whose descriptors a process uses; those of 0 if nobody saw it begin.
+    owners: BTreeMap<u64, u64>,
     open: BTreeMap<(u64, i64), Open>,
     /// Files that the trace made or wrote, and how long they are.
     lens: BTreeMap<String, u64>,
@@ -147,6 +159,7 @@ pub(super) fn trace(mut calls: Vec<Called>) -> Result<Trace, TraceError> {
 
 impl Files {
     fn hear(&mut self, at_ns: u64, process: u64, call: Call) -> Result<(), String> {
+        let process = self.owners.get(&process).copied().unwrap_or(0);
         match call {
             Call::Open { path, flags, fd } => self.open(at_ns, (process, fd), path, flags),
             Call::Transfer { direction, fd, offset, bytes } => {
@@ -174,6 +187,11 @@ impl Files {
             Call::Close { fd } => {
                 self.open.remove(&(process, fd));
             }
+            Call::Duplicate { fd, to } => match self.open.get(&(process, fd)).cloned() {
+                Some(open) => self.open.insert((process, to), open).map_or((), drop),
+                None => self.open.remove(&(process, to)).map_or((), drop),
+            },
+            Call::Fork { child, shares_files } => self.fork(process, child, shares_files),
             Call::MakeDir { path } => self.ask(at_ns, path, Op::MakeDir),
             Call::Rename { path, to } => {
                 if let Some(len) = self.lens.remove(&path) {
@@ -192,6 +210,17 @@ impl Files {
 
     fn ask(&mut self, at_ns: u64, file: String, op: Op) {
         self.requests.push(Request { at_ns, file, op });
+    }
+
+    fn fork(&mut self, owner: u64, child: u64, shares_files: bool) {
+        if shares_files {
+            self.owners.insert(child, owner);
+            return;
+        }
+        self.owners.insert(child, child);
+        let open = self.open.range((owner, i64::MIN)..=(owner, i64::MAX));
+        let copies: Vec<_> = open.map(|(&(_, fd), open)| ((child, fd), open.clone())).collect();
+        self.open.extend(copies);
     }
 
     fn file(&self, fd: (u64, i64)) -> Option<String> {

@@ -5,10 +5,13 @@
 
 mod calls;
 mod mobigen;
+mod names;
 pub mod phone;
+mod recorder;
 mod strace;
 mod text;
 
+pub use recorder::{Done, Recorder};
 pub use text::write;
 
 /// What is asked of a file.
@@ -35,11 +38,35 @@ pub enum Op {
     Rename {
         to: String,
     },
+    /// Lets two names change places.
+    Exchange {
+        to: String,
+    },
+    /// Gives a file one more name.
+    Link {
+        to: String,
+    },
+    /// Makes a symbolic link.
+    Symlink {
+        target: String,
+    },
+    /// Makes a hole.
+    Punch {
+        offset: u64,
+        bytes: u64,
+    },
+    /// Takes space, and makes the file as long as that.
+    Allocate {
+        offset: u64,
+        bytes: u64,
+    },
+    /// Changes times, owner, mode or extended attributes.
+    Attributes,
     /// Removes a file or an empty directory, if it is there.
     Remove,
 }
 
-/// Something that is asked of a file, by its path below the root.
+/// Something that is asked of a file, by its path below the root; a sync may name the root itself, as [`ROOT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Since the trace began, ns.
@@ -47,6 +74,9 @@ pub struct Request {
     pub file: String,
     pub op: Op,
 }
+
+/// The root's path.
+pub const ROOT: &str = ".";
 
 /// Requests in the order of their times, and what must be there before the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -63,8 +63,7 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<
                 (began_ns, begun + end)
             }
         };
-        // strace follows threads, which share descriptors; processes that share none use other paths.
-        calls.extend(call(&whole).map_err(wrong)?.map(|call| Called { line, at_ns, process: 0, call }));
+        calls.extend(call(&whole).map_err(wrong)?.map(|call| Called { line, at_ns, process, call }));
     }
     trace(calls)
 }
@@ -111,6 +110,10 @@ fn call(text: &str) -> Result<Option<Call>, String> {
         "ftruncate" => Ok(Some(Call::Truncate { fd: fd()?, bytes: number(argument(1)?, "the length")? })),
         "fsync" | "fdatasync" => Ok(Some(Call::Sync { fd: fd()? })),
         "close" => Ok(Some(Call::Close { fd: fd()? })),
+        "dup" | "dup2" | "dup3" => Ok(Some(Call::Duplicate { fd: fd()?, to: result })),
+        "fcntl" if argument(1)?.starts_with("F_DUPFD") => Ok(Some(Call::Duplicate { fd: fd()?, to: result })),
+        "fork" | "vfork" => Ok(Some(Call::Fork { child: done, shares_files: false })),
+        "clone" | "clone3" => Ok(Some(Call::Fork { child: done, shares_files: text.contains("CLONE_FILES") })),
         "mkdir" => Ok(Some(Call::MakeDir { path: quoted(argument(0)?)? })),
         "mkdirat" => Ok(Some(Call::MakeDir { path: quoted(argument(1)?)? })),
         "unlink" | "rmdir" => Ok(Some(Call::Remove { path: quoted(argument(0)?)? })),
@@ -192,5 +195,25 @@ mod tests {
                 (8000, file, Op::Rename { to: "home/c".into() }),
             ]
         );
+    }
+
+    #[test]
+    fn a_process_has_descriptors_of_its_own_and_a_thread_those_of_its_process() {
+        let text = "\
+7 1.000001 openat(AT_FDCWD, \"/a\", O_RDWR|O_CREAT, 0644) = 3
+7 1.000002 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD <unfinished ...>
+8 1.000003 close(3) = 0
+8 1.000004 openat(AT_FDCWD, \"/b\", O_RDWR|O_CREAT, 0644) = 3
+7 1.000005 <... clone resumed>) = 8
+8 1.000006 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD, exit_signal=0}, 88) = 9
+9 1.000007 write(3, \"x\", 1) = 1
+7 1.000008 dup2(3, 1) = 1
+7 1.000009 write(1, \"yy\", 2) = 2
+";
+        let asked: Vec<(String, Op)> =
+            read(text.as_bytes()).unwrap().requests.into_iter().map(|request| (request.file, request.op)).collect();
+        let write = |file: &str, bytes| (file.to_owned(), Op::Write { offset: 0, bytes });
+        let make = |file: &str| (file.to_owned(), Op::Make);
+        assert_eq!(asked, [make("a"), make("b"), write("b", 1), write("a", 2)]);
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Op, Request, Trace, TraceError, wrong_path, wrong_range};
+use super::{Op, ROOT, Request, Trace, TraceError, wrong_path, wrong_range};
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
@@ -54,6 +54,8 @@ struct Line {
     bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     to: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -66,49 +68,96 @@ enum Name {
     MakeDir,
     Truncate,
     Rename,
+    Exchange,
+    Link,
+    Symlink,
+    Punch,
+    Allocate,
+    Attributes,
     Remove,
 }
 
 impl Line {
     fn of(request: &Request) -> Self {
         let Request { at_ns: at, file, op } = request;
-        let line = |op| Self { at: *at, op, file: file.clone(), offset: None, bytes: None, to: None };
+        let line = |op| Self { at: *at, op, file: file.clone(), offset: None, bytes: None, to: None, target: None };
+        let range = |op, offset, bytes| Self { offset: Some(offset), bytes: Some(bytes), ..line(op) };
+        let named = |op, to| Self { to: Some(to), ..line(op) };
         match op.clone() {
-            Op::Read { offset, bytes } => Self { offset: Some(offset), bytes: Some(bytes), ..line(Name::Read) },
-            Op::Write { offset, bytes } => Self { offset: Some(offset), bytes: Some(bytes), ..line(Name::Write) },
+            Op::Read { offset, bytes } => range(Name::Read, offset, bytes),
+            Op::Write { offset, bytes } => range(Name::Write, offset, bytes),
+            Op::Punch { offset, bytes } => range(Name::Punch, offset, bytes),
+            Op::Allocate { offset, bytes } => range(Name::Allocate, offset, bytes),
+            Op::Rename { to } => named(Name::Rename, to),
+            Op::Exchange { to } => named(Name::Exchange, to),
+            Op::Link { to } => named(Name::Link, to),
+            Op::Symlink { target } => Self { target: Some(target), ..line(Name::Symlink) },
+            Op::Truncate { bytes } => Self { bytes: Some(bytes), ..line(Name::Truncate) },
             Op::Sync => line(Name::Sync),
             Op::Make => line(Name::Make),
             Op::MakeDir => line(Name::MakeDir),
-            Op::Truncate { bytes } => Self { bytes: Some(bytes), ..line(Name::Truncate) },
-            Op::Rename { to } => Self { to: Some(to), ..line(Name::Rename) },
+            Op::Attributes => line(Name::Attributes),
             Op::Remove => line(Name::Remove),
         }
     }
 
     fn request(self, unit: Unit) -> Result<Request, String> {
         let at_ns = self.at.checked_mul(unit.ns()).ok_or("its time is too large")?;
-        for path in [Some(&self.file), self.to.as_ref()].into_iter().flatten() {
+        let is_root = self.op == Name::Sync && self.file == ROOT;
+        let file = if is_root { None } else { Some(&self.file) };
+        for path in [file, self.to.as_ref()].into_iter().flatten() {
             wrong_path(path).map_or(Ok(()), |why| Err(format!("{why}: {path:?}")))?;
         }
-        let range = |offset: u64, bytes: u64| wrong_range(offset, bytes).map_or(Ok((offset, bytes)), Err);
-        let op = match (self.op, self.offset, self.bytes, self.to) {
-            (name @ (Name::Read | Name::Write), Some(offset), Some(bytes), None) => {
-                let (offset, bytes) = range(offset, bytes)?;
-                if name == Name::Read { Op::Read { offset, bytes } } else { Op::Write { offset, bytes } }
+        let Self { offset, bytes, to, target, .. } = self;
+        let op = match (self.op, offset, bytes, to, target) {
+            (name, Some(offset), Some(bytes), None, None) => ranged(name, offset, bytes)?,
+            (Name::Truncate, None, Some(bytes), None, None) => {
+                wrong_range(0, bytes).map_or(Ok(Op::Truncate { bytes }), Err)?
             }
-            (Name::Truncate, None, Some(bytes), None) => Op::Truncate { bytes: range(0, bytes)?.1 },
-            (Name::Rename, None, None, Some(to)) => Op::Rename { to },
-            (Name::Sync, None, None, None) => Op::Sync,
-            (Name::Make, None, None, None) => Op::Make,
-            (Name::MakeDir, None, None, None) => Op::MakeDir,
-            (Name::Remove, None, None, None) => Op::Remove,
-            _ => {
-                return Err("offset and bytes are of read and write, bytes of truncate, to of rename, and all of \
-                            theirs must be there"
-                    .into());
-            }
+            (name, None, None, Some(to), None) => named(name, to)?,
+            (Name::Symlink, None, None, None, Some(target)) => Op::Symlink { target },
+            (name, None, None, None, None) => plain(name)?,
+            _ => return Err(FIELDS.into()),
         };
         Ok(Request { at_ns, file: self.file, op })
+    }
+}
+
+/// What each operation needs.
+const FIELDS: &str = "offset and bytes are of read, write, punch and allocate, bytes of truncate, to of rename, exchange and \
+                      link, target of symlink, and all of theirs must be there";
+
+/// An operation on a part of a file.
+fn ranged(name: Name, offset: u64, bytes: u64) -> Result<Op, String> {
+    let op = match name {
+        Name::Read => Op::Read { offset, bytes },
+        Name::Write => Op::Write { offset, bytes },
+        Name::Punch => Op::Punch { offset, bytes },
+        Name::Allocate => Op::Allocate { offset, bytes },
+        _ => return Err(FIELDS.into()),
+    };
+    wrong_range(offset, bytes).map_or(Ok(op), Err)
+}
+
+/// An operation with a second name.
+fn named(name: Name, to: String) -> Result<Op, String> {
+    match name {
+        Name::Rename => Ok(Op::Rename { to }),
+        Name::Exchange => Ok(Op::Exchange { to }),
+        Name::Link => Ok(Op::Link { to }),
+        _ => Err(FIELDS.into()),
+    }
+}
+
+/// An operation that needs nothing but its file.
+fn plain(name: Name) -> Result<Op, String> {
+    match name {
+        Name::Sync => Ok(Op::Sync),
+        Name::Make => Ok(Op::Make),
+        Name::MakeDir => Ok(Op::MakeDir),
+        Name::Attributes => Ok(Op::Attributes),
+        Name::Remove => Ok(Op::Remove),
+        _ => Err(FIELDS.into()),
     }
 }
 
@@ -117,13 +166,18 @@ impl Line {
 /// # Errors
 /// What the writer gives.
 pub fn write(trace: &Trace, to: &mut impl Write) -> io::Result<()> {
-    let head =
-        Head { flexfs_trace: VERSION, time_unit: Unit::Ns, lasts: Some(trace.lasts_ns), before: trace.before.clone() };
-    writeln!(to, "{}", serde_json::to_string(&head)?)?;
-    for request in &trace.requests {
-        writeln!(to, "{}", serde_json::to_string(&Line::of(request))?)?;
-    }
-    Ok(())
+    write_head(Some(trace.lasts_ns), trace.before.clone(), to)?;
+    trace.requests.iter().try_for_each(|request| write_request(request, to))
+}
+
+/// Writes the first line. Without a time that the trace lasts it ends with its last request.
+pub(super) fn write_head(lasts: Option<u64>, before: Vec<(String, u64)>, to: &mut impl Write) -> io::Result<()> {
+    let head = Head { flexfs_trace: VERSION, time_unit: Unit::Ns, lasts, before };
+    writeln!(to, "{}", serde_json::to_string(&head)?)
+}
+
+pub(super) fn write_request(request: &Request, to: &mut impl Write) -> io::Result<()> {
+    writeln!(to, "{}", serde_json::to_string(&Line::of(request))?)
 }
 
 pub(super) fn read<'a>(mut lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Trace, TraceError> {
@@ -168,9 +222,23 @@ mod tests {
     #[test]
     fn a_trace_reads_back_as_it_was_written() {
         let mut trace = phone::trace(3);
-        let others = [Op::Make, Op::MakeDir, Op::Truncate { bytes: 9 }, Op::Rename { to: "a/b".into() }, Op::Remove];
+        let to = || "a/b".to_owned();
+        let others = [
+            Op::Make,
+            Op::MakeDir,
+            Op::Truncate { bytes: 9 },
+            Op::Rename { to: to() },
+            Op::Exchange { to: to() },
+            Op::Link { to: to() },
+            Op::Symlink { target: "../x".into() },
+            Op::Punch { offset: 1, bytes: 2 },
+            Op::Allocate { offset: 3, bytes: 4 },
+            Op::Attributes,
+            Op::Remove,
+        ];
         let at_ns = trace.lasts_ns;
         trace.requests.extend(others.map(|op| Request { at_ns, file: "d/ä \"x".into(), op }));
+        trace.requests.push(Request { at_ns, file: ROOT.into(), op: Op::Sync });
         let mut bytes = Vec::new();
         write(&trace, &mut bytes).unwrap();
         assert_eq!(super::super::read(&bytes), Ok(trace));
