@@ -6,12 +6,24 @@ use super::{BlockView, Holds};
 /// the life that matters, less would wear blocks for little. As the most worn one, erased `most` times, comes to its end, the gap
 /// closes to a quarter: the others would be left with cycles that nothing uses. After its end nothing is gained by that.
 fn wear_gap(endurance: u32, most: u32) -> u32 {
-    let usual = (endurance / 100).max(16).min(endurance / 4);
+    let usual = usual_gap(endurance);
     match endurance.saturating_sub(most) {
         0 => usual,
-        left => usual.min(left).max(usual / 4),
+        left => usual.min(left).max(usual / LAST_PART),
     }
     .max(GAP_LEAST)
+}
+
+fn usual_gap(endurance: u32) -> u32 {
+    (endurance / 100).max(16).min(endurance / 4)
+}
+
+/// To one in so many the gap closes.
+const LAST_PART: u32 = 4;
+
+/// Cycles by which a block is behind the most worn one in the mean when that comes to its end: half of the gap that is left.
+pub fn behind_at_end(endurance: u32) -> u32 {
+    usual_gap(endurance) / LAST_PART / 2
 }
 
 /// Erase counts are never closer than that by levelling.

@@ -38,12 +38,13 @@ pub enum Controller {
     WholeLife,
 }
 
-/// One block in so many keeps a cycle to itself: when the last ones are spent, not every block can be at its end.
+/// One block in so many keeps a cycle to itself at least: when the last ones are spent, not every block can be at its end.
 const UNEVEN: u64 = 10;
 
-/// Of so many cycles that blocks have left, those that can be spent.
-pub fn usable_cycles(left: u64, blocks: u64) -> u64 {
-    left.saturating_sub(blocks / UNEVEN)
+/// Of so many cycles that blocks have left, those that can be spent, where blocks that are behind the most worn one keep
+/// `behind` of theirs.
+pub fn usable_cycles(left: u64, blocks: u64, behind: u32) -> u64 {
+    left.saturating_sub((blocks / UNEVEN).max(blocks * u64::from(behind)))
 }
 
 /// The writing budget of a window, WB(t_i), FlexFS Eq. (7): an equal share of what is left.
@@ -97,12 +98,14 @@ impl Course {
     /// The wear index for now: the most that one of two forecasts allows. If it goes on like now, or like in the last
     /// window, to the end of the life, that spends the rest evenly; a part of what goes to SLC is taken to be gone before it
     /// is moved. And what comes now may last for a window, and then be as it was in the mean: a burst is allowed to
-    /// spend what quieter times have left. Neither allows anything that everything native would need.
+    /// spend what quieter times have left. Neither allows anything that everything native would need, at the rate of the
+    /// mean: a quiet time may be the pause before the next burst.
     pub fn wear_index(&self) -> f64 {
         let (rate, windows) = (self.rate_now, self.windows_left);
         // In the last window nothing comes after that would make up for less luck.
         let (quiet, moved_at_most) = if windows > 1.0 { (rate.min(self.rate_window), MOVED_PART) } else { (rate, 1.0) };
-        let even = self.allowed(quiet * windows) / moved_at_most;
+        let native_bytes = self.rate_mean * windows * (1.0 + self.overhead);
+        let even = if self.left_bytes > native_bytes { self.allowed(quiet * windows) / moved_at_most } else { 0.0 };
         let burst = self.allowed(rate * windows.min(1.0) + self.rate_mean * (windows - 1.0).max(0.0));
         even.max(burst).min(1.0)
     }
@@ -181,6 +184,22 @@ mod tests {
         let slc: f64 = means.iter().zip(TABLE_3).map(|(index, mib)| index * mib as f64).sum::<f64>() / 440.0;
         assert!(left >= 0.0 && mean >= 0.88 && slc >= 0.80, "{means:?}: {mean}, {slc}, {left} MiB left");
         assert!(means[3] < 0.95 && means[..3].iter().chain(&means[5..]).all(|&index| index > 0.9), "{means:?}");
+    }
+
+    #[test]
+    fn a_quiet_time_spends_nothing_that_the_mean_needs() {
+        let course = Course {
+            left_bytes: 100.0,
+            windows_left: 10.0,
+            rate_now: 0.0,
+            rate_window: 8.0,
+            rate_mean: 9.0,
+            overhead: 0.0,
+            moved_part: 1.0,
+            bits_per_cell: 2,
+        };
+        assert_eq!(course.wear_index(), 1.0);
+        assert_eq!(Course { rate_mean: 12.0, ..course }.wear_index(), 0.0);
     }
 
     #[test]

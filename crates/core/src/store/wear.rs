@@ -9,7 +9,7 @@ use crate::flash::head::HeadId;
 use crate::format::manager::ManagerRecord;
 use crate::format::table::Use;
 use crate::manage::life::Wear;
-use crate::policy::{Region, wear};
+use crate::policy::{Region, level, wear};
 
 /// Native block capacity that can still be opened within the endurance, bytes. A block that was opened more often than it
 /// endures has taken that of another. Blocks of anchors wear by themselves, and hardly.
@@ -21,7 +21,8 @@ pub(super) fn left_bytes<N: Nand>(records: &Records<N>) -> u64 {
         left += i64::from(endurance) - i64::from(block.cycles());
         count += 1;
     }
-    wear::usable_cycles(u64::try_from(left).unwrap_or(0), count) * block_bytes(records)
+    let behind = level::behind_at_end(endurance);
+    wear::usable_cycles(u64::try_from(left).unwrap_or(0), count, behind) * block_bytes(records)
 }
 
 /// Capacity of a block, bytes.
