@@ -28,8 +28,7 @@ impl<N: Nand> Flash<N> {
         Ok((head.block.ok_or(Error::NoSpace)?, head.unit * shape.unit_slots + head.filled))
     }
 
-    /// Brings a head nearer to having a place for its next slot, by at most one operation of the chip and what must be
-    /// programmed before it. Whether it has one.
+    /// Brings a head nearer to having a place for its next slot, by at most one operation of the chip. Whether it has one.
     pub fn prepare(&mut self, id: HeadId, purpose: Purpose) -> Result<bool> {
         let content_units = self.slots.shape.mode(id.mode()).content_units;
         loop {
@@ -64,9 +63,15 @@ impl<N: Nand> Flash<N> {
             }
             _ => false,
         };
-        if !sealed && let Err(error) = self.name(id, next) {
-            self.slots.head_mut(id).next = None;
-            return Err(error);
+        if !sealed {
+            match self.name(id, next) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => {
+                    self.slots.head_mut(id).next = None;
+                    return Err(error);
+                }
+            }
         }
         if let Some(mut found) = full.and_then(|full| self.slots.blocks.get_mut(full)) {
             found.open = false;
@@ -176,16 +181,20 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// Names a block in an anchor, so that replay finds it.
-    fn name(&mut self, id: HeadId, block: u32) -> Result<()> {
+    /// One step towards naming a block in an anchor, so that replay finds it: everything that is gathered is programmed before,
+    /// a unit in a step. Whether it is named.
+    fn name(&mut self, id: HeadId, block: u32) -> Result<bool> {
         if !self.phase.is_logged() || id == HeadId::Meta {
-            return Ok(());
+            return Ok(true);
         }
-        let outcome = if self.anchors.names.len() < NAMES_MAX {
-            self.anchors.names.push((Named { head: id as u8, block }, self.numbers.era()));
-            self.rewrite_anchor()
-        } else {
-            Err(Error::NoSpace)
+        let outcome = match self.flush_unit() {
+            Ok(true) => return Ok(false),
+            Ok(false) if self.anchors.names.len() < NAMES_MAX => {
+                self.anchors.names.push((Named { head: id as u8, block }, self.numbers.era()));
+                self.rewrite_anchor()
+            }
+            Ok(false) => Err(Error::NoSpace),
+            Err(error) => Err(error),
         };
         if outcome.is_err() {
             self.anchors.names.retain(|(named, _)| named.block != block);
@@ -193,7 +202,7 @@ impl<N: Nand> Flash<N> {
                 found.open = false;
             }
         }
-        outcome
+        outcome.map(|()| true)
     }
 }
 
