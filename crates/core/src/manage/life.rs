@@ -204,6 +204,7 @@ impl Life {
             rate_now: recent_bytes as f64 * parts,
             rate_window: self.rate_window(elapsed_windows, goal.window_ns),
             rate_mean: self.rate_mean(goal, wear.bits_per_cell),
+            rate_life: self.rate_life(goal),
             overhead: self.overhead(wear),
             moved_part: self.moved_part(wear),
             bits_per_cell: wear.bits_per_cell,
@@ -227,6 +228,12 @@ impl Life {
         let elapsed_windows = self.record.elapsed_ns as f64 / goal.window_ns as f64;
         let prior_bytes = self.record.budget_bytes as f64 / (f64::from(bits_per_cell) + 1.0) / PRIOR_PART;
         (self.record.total_bytes as f64 + prior_bytes) / (elapsed_windows + windows / PRIOR_PART)
+    }
+
+    /// Bytes in a window as they have come in all the life, or in a quarter of it if it is younger.
+    fn rate_life(&self, goal: Goal) -> f64 {
+        let seen_ns = self.record.elapsed_ns.max(goal.life_ns / 4);
+        self.record.total_bytes as f64 * goal.window_ns as f64 / seen_ns.max(1) as f64
     }
 
     /// Of what went to SLC, the part that was moved so far, or is to be.

@@ -87,6 +87,9 @@ pub struct Course {
     pub rate_now: f64,
     pub rate_window: f64,
     pub rate_mean: f64,
+    /// The same as `rate_mean`, where what came so far is taken for a quarter of the life at least: what comes at its beginning,
+    /// when a volume is filled, need not come again.
+    pub rate_life: f64,
     /// What a byte costs beyond Eq. (8): nodes, index and collection, in bytes.
     pub overhead: f64,
     /// Of what went to SLC, the part that was moved, or is to be.
@@ -104,7 +107,7 @@ impl Course {
         let (rate, windows) = (self.rate_now, self.windows_left);
         // In the last window nothing comes after that would make up for less luck.
         let (quiet, moved_at_most) = if windows > 1.0 { (rate.min(self.rate_window), MOVED_PART) } else { (rate, 1.0) };
-        let native_bytes = self.rate_mean * windows * (1.0 + self.overhead);
+        let native_bytes = self.rate_life * windows * (1.0 + self.overhead);
         let even = if self.left_bytes > native_bytes { self.allowed(quiet * windows) / moved_at_most } else { 0.0 };
         let burst = self.allowed(rate * windows.min(1.0) + self.rate_mean * (windows - 1.0).max(0.0));
         even.max(burst).min(1.0)
@@ -165,6 +168,7 @@ mod tests {
                     rate_now: recent.iter().sum::<f64>() * STEPS as f64 / recent.len() as f64,
                     rate_window: last.iter().sum::<f64>() / elapsed.clamp(0.12, 1.0),
                     rate_mean: arrived / elapsed.max(0.12),
+                    rate_life: arrived / elapsed.max(2.5),
                     overhead: 0.0,
                     moved_part: 1.0,
                     bits_per_cell: 2,
@@ -194,12 +198,13 @@ mod tests {
             rate_now: 0.0,
             rate_window: 8.0,
             rate_mean: 9.0,
+            rate_life: 9.0,
             overhead: 0.0,
             moved_part: 1.0,
             bits_per_cell: 2,
         };
         assert_eq!(course.wear_index(), 1.0);
-        assert_eq!(Course { rate_mean: 12.0, ..course }.wear_index(), 0.0);
+        assert_eq!(Course { rate_mean: 12.0, rate_life: 12.0, ..course }.wear_index(), 0.0);
     }
 
     #[test]
