@@ -1,6 +1,6 @@
 //! Timing, counting and tracing of operations that were accepted.
 //!
-//! Invariant: an operation's cost goes to the clock and to the counters in the same place, so the two never differ.
+//! Invariant: an operation's cost, and what it takes of a battery, goes to the clock and to the counters in the same place, so the two never differ.
 
 use nand::{Cause, CellMode};
 
@@ -28,6 +28,7 @@ impl Chip {
         let cost_ns = sense_ns + transfer_ns;
         self.counters.reads.add(mode, Some(level), cause, cost_ns);
         self.counters.flash_ns += cost_ns;
+        self.counters.energy_nj += self.spec.profile.energy.mode(mode).read_nj(level);
         self.counters.read_bytes += data as u64;
         self.counters.spare_only_reads += u64::from(data == 0);
         let meta = self.table.meta_mut(block);
@@ -41,6 +42,7 @@ impl Chip {
         self.clock.post(die, 0, cost_ns);
         self.counters.erases.add(mode, None, cause, cost_ns);
         self.counters.flash_ns += cost_ns;
+        self.counters.energy_nj += self.spec.profile.energy.mode(mode).erase_nj;
     }
 
     #[allow(clippy::too_many_arguments, reason = "an operation has that many properties that are accounted")]
@@ -62,6 +64,7 @@ impl Chip {
         let cost_ns = program_ns + transfer_ns;
         self.counters.programs.add(mode, Some(level), cause, cost_ns);
         self.counters.flash_ns += cost_ns;
+        self.counters.energy_nj += self.spec.profile.energy.mode(mode).program_nj(level);
         self.counters.programmed_bytes += data as u64;
     }
 

@@ -125,4 +125,6 @@ pub struct Counters {
     pub power_cuts: u64,
     /// Flash time: the sum of the costs of all operations, nanoseconds.
     pub flash_ns: u64,
+    /// What all operations took, nanojoules; 0 where the profile does not tell.
+    pub energy_nj: u64,
 }

@@ -12,6 +12,7 @@ mod account;
 mod chip;
 mod clock;
 mod counters;
+mod energy;
 mod error;
 mod faults;
 pub mod image;
@@ -29,6 +30,7 @@ mod trace;
 
 pub use chip::Chip;
 pub use counters::{ByCause, Counters, OpCounts};
+pub use energy::{Energy, ModeEnergy};
 pub use error::{EmulatorError, ProfileError};
 pub use faults::{BitErrors, Corruption, FaultConfig, PairedLoss, TornKind};
 pub use pairing::{Pairing, ProgramUnit, Programming};

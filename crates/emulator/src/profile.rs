@@ -6,6 +6,7 @@
 use nand::CellMode;
 use serde::{Deserialize, Serialize};
 
+use crate::energy::Energy;
 use crate::error::ProfileError;
 use crate::pairing::{self, Programming};
 
@@ -24,6 +25,9 @@ pub struct Profile {
     pub programming: Programming,
     /// What its operations cost.
     pub timing: Timing,
+    /// What they take of a battery.
+    #[serde(default, skip_serializing_if = "Energy::is_unknown")]
+    pub energy: Energy,
     /// What its blocks endure.
     pub endurance: Endurance,
     /// What its ECC engine corrects.
@@ -231,6 +235,7 @@ impl Profile {
             }
             range("errors.*.wear", rates.wear, 0.0, 1e9)?;
         }
+        self.energy.check()?;
         range("endurance.overuse_failure", self.endurance.overuse_failure, 0.0, 1e9)?;
         pairing::pages(&self.programming, shape.pages_per_block, shape.bits_per_cell).map(drop)
     }
@@ -245,7 +250,7 @@ impl Default for Profile {
 }
 
 /// `value` must lie in `least..=most`; written so that a NaN is refused.
-fn range<T: PartialOrd + std::fmt::Display>(
+pub(crate) fn range<T: PartialOrd + std::fmt::Display>(
     field: &'static str,
     value: T,
     least: T,

@@ -79,6 +79,6 @@ impl Spec {
     }
 }
 
-fn by_level(list: &[u64], level: usize) -> u64 {
+pub(crate) fn by_level(list: &[u64], level: usize) -> u64 {
     list.get(level).or(list.last()).copied().unwrap_or(0)
 }
