@@ -36,6 +36,7 @@ pub use manage::ledger::Work;
 pub use manage::life::{Outlook, Wanted};
 pub use mount::format::FormatOptions;
 pub use policy::allocate::Allocate;
+pub use policy::migrate::Power;
 pub use policy::{Policy, wear};
 pub use salvage::{Doubt, Salvaged};
 pub use store::chunks::Unchecked;

@@ -162,7 +162,7 @@ impl<N: Nand> Fs<N> {
                     return Err(Error::Invalid("a directory cannot move into itself"));
                 }
                 space::need_bytes(self.records(), NAMES_BYTES)?;
-                self.exchange((parent, name, child), (new_parent, new_name, other), now_ns)?;
+                exchange(self.records(), (parent, name, child), (new_parent, new_name, other), now_ns)?;
                 return self.store.end();
             }
             _ => {}
@@ -211,24 +211,6 @@ impl<N: Nand> Fs<N> {
         self.records().put_inode(child, moved)
     }
 
-    fn exchange(&mut self, one: (Ino, &[u8], Ino), two: (Ino, &[u8], Ino), now_ns: i64) -> Result<()> {
-        for ((dir, name, _), (old_dir, _, child)) in [(one, two), (two, one)] {
-            let mut inode = self.records().inode(child)?;
-            let Spot::Taken { offset, .. } = names::find(self.records(), dir, KeyKind::Entry, name)? else {
-                return Err(Error::NotFound);
-            };
-            names::add_entry(self.records(), dir, offset, (child, inode.mode), name, now_ns)?;
-            if inode.is_dir() && dir != old_dir {
-                inode.parent = dir;
-                names::add_links(self.records(), old_dir, -1)?;
-                names::add_links(self.records(), dir, 1)?;
-            }
-            inode.ctime_ns = now_ns;
-            self.records().put_inode(child, inode)?;
-        }
-        Ok(())
-    }
-
     /// The directory that holds this directory (the root's is the root).
     pub fn parent_of(&mut self, dir: Ino) -> Result<Ino> {
         Ok(directory(self.records(), dir)?.parent)
@@ -254,6 +236,30 @@ impl<N: Nand> Fs<N> {
         }
         Ok(())
     }
+}
+
+/// Lets two names change places, each a directory, a name and what it stands for.
+fn exchange<N: Nand>(
+    records: &mut Records<N>,
+    one: (Ino, &[u8], Ino),
+    two: (Ino, &[u8], Ino),
+    now_ns: i64,
+) -> Result<()> {
+    for ((dir, name, _), (old_dir, _, child)) in [(one, two), (two, one)] {
+        let mut inode = records.inode(child)?;
+        let Spot::Taken { offset, .. } = names::find(records, dir, KeyKind::Entry, name)? else {
+            return Err(Error::NotFound);
+        };
+        names::add_entry(records, dir, offset, (child, inode.mode), name, now_ns)?;
+        if inode.is_dir() && dir != old_dir {
+            inode.parent = dir;
+            names::add_links(records, old_dir, -1)?;
+            names::add_links(records, dir, 1)?;
+        }
+        inode.ctime_ns = now_ns;
+        records.put_inode(child, inode)?;
+    }
+    Ok(())
 }
 
 pub(super) fn directory<N: Nand>(records: &mut Records<N>, ino: Ino) -> Result<Inode> {

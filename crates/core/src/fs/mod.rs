@@ -20,6 +20,7 @@ use self::types::*;
 use crate::error::{Error, Result};
 use crate::format::inode::{Ino, Inode, kind};
 use crate::format::tag::{tick_ns, ticks};
+use crate::policy::migrate::Power;
 use crate::store::Store;
 use crate::store::budget::Call;
 use crate::store::chunks;
@@ -131,6 +132,11 @@ impl<N: Nand> Fs<N> {
     /// counts from that. The time of day, which other calls are given, decides on nothing but the times they leave.
     pub fn request(&mut self, mono_ns: i64) {
         self.store.request(mono_ns);
+    }
+
+    /// Says where the power comes from, if that changes: a charger, until a call says otherwise.
+    pub fn set_power(&mut self, power: Power) {
+        self.records().heard_of_power(power);
     }
 
     /// Does at most one page's worth of internal work, at `mono_ns` by the clock of [`Fs::request`] and `wall_ns` since

@@ -6,7 +6,7 @@
 use super::Manager;
 use super::job::{Job, View};
 use crate::policy::lazy::Bursts;
-use crate::policy::migrate::{self, Extent, Migrate};
+use crate::policy::migrate::{self, Extent, Migrate, Power};
 
 /// Blocks are wanting where fewer than one in so many are free.
 const FREE_PART: u64 = 4;
@@ -25,6 +25,7 @@ pub(super) struct Migration {
     /// It emptied blocks since the last checkpoint.
     unreleased: bool,
     bursts: Bursts,
+    power: Power,
 }
 
 /// What a step of migration did.
@@ -56,6 +57,11 @@ impl Manager {
         self.allocation.heard_of_request(mono_ns, t_wait_ns);
     }
 
+    /// Hears where the power comes from.
+    pub fn heard_of_power(&mut self, power: Power) {
+        self.migration.power = power;
+    }
+
     /// Hears that a page of a caller's was placed.
     pub(super) fn count_in_burst(&mut self) {
         self.migration.bursts.count_page();
@@ -63,10 +69,19 @@ impl Manager {
 
     /// The block to empty next, if one is to be.
     fn next_victim(&self, view: &impl View, migrate: Migrate) -> Option<u32> {
-        view.victim().or_else(|| match migrate.extent {
-            Extent::Burst if !self.wants_room(view) => None,
-            Extent::Burst | Extent::All => migrate::choose(self.migratable(view), migrate.order),
-        })
+        let is_wanted = match migrate.extent {
+            Extent::All => true,
+            Extent::Burst => self.wants_room(view),
+            Extent::Charger { spare_percent } => self.wants_power(view, spare_percent),
+        };
+        let choose = || is_wanted.then(|| migrate::choose(self.migratable(view), migrate.order)).flatten();
+        view.victim().or_else(choose)
+    }
+
+    /// Whether there is a charger, or too few blocks are to spare to wait for it.
+    fn wants_power(&self, view: &impl View, spare_percent: u8) -> bool {
+        let wanted = view.blocks().count() as i64 * i64::from(spare_percent) / 100;
+        self.migration.power == Power::Charger || view.supply().headroom() < wanted
     }
 
     /// Whether fewer blocks are to spare than the next burst may take.

@@ -7,7 +7,7 @@ use super::ledger::Work;
 use super::migration::Migrated;
 use super::pace::CATCH_UP;
 use super::*;
-use crate::policy::migrate::Order;
+use crate::policy::migrate::{Order, Power};
 use crate::policy::supply::{Budget, Supply};
 use crate::policy::tests::block;
 use crate::policy::{BlockView, Holds, Policy, Region};
@@ -297,6 +297,22 @@ fn one_checkpoint_frees_what_was_migrated_once_nothing_is_left_to_migrate() {
     assert_eq!(manager.next_job(&seen, 201), Job::Checkpoint);
     manager.heard_of_checkpoint();
     assert_eq!(manager.next_job(&seen, 202), Job::Idle { until_ns: None });
+}
+
+/// Nine of twenty blocks are to spare.
+#[test]
+fn migration_waits_for_a_charger_while_enough_blocks_are_to_spare() {
+    let seen = Seen::new(&[(1, Holds::Log, 40); 20]);
+    let next = |power, spare_percent| {
+        let mut manager = Manager::new(Policy::CHARGE.with_times(100, 15).with_spare_percent(spare_percent));
+        manager.heard(Job::Refresh(Refresh::EndPass), false, 0);
+        manager.heard_of_request(0);
+        manager.heard_of_power(power);
+        manager.next_job(&seen, 200)
+    };
+    assert_eq!(next(Power::Battery, 45), Job::Idle { until_ns: None });
+    assert_eq!(next(Power::Battery, 50), Job::Migrate { victim: 1 });
+    assert_eq!(next(Power::Charger, 45), Job::Migrate { victim: 1 });
 }
 
 #[test]

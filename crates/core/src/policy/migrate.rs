@@ -23,6 +23,17 @@ pub enum Extent {
     All,
     /// As much as the next burst needs blocks: lazy migration.
     Burst,
+    /// All of it from a charger; from a battery as much as leaves so many percent of the blocks to spare.
+    Charger { spare_percent: u8 },
+}
+
+/// Where the power comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Power {
+    /// As much as one wants.
+    #[default]
+    Charger,
+    Battery,
 }
 
 /// Which SLC block is emptied first.
@@ -42,6 +53,8 @@ impl Migrate {
         Self { t_wait_ns: 1_000_000_000, t_trig_ns: 15_000_000, order: Order::LeastLive, extent: Extent::All };
     /// The same, as far as the next burst needs it. Where files go in the order in which they came, the youngest lasts longest.
     pub const LAZY: Self = Self { extent: Extent::Burst, order: Order::Youngest, ..Self::PAPER };
+    /// From a charger, or where fewer than one block in eight is to spare.
+    pub const CHARGER: Self = Self { extent: Extent::Charger { spare_percent: 12 }, ..Self::LAZY };
 }
 
 /// The SLC block to empty next.

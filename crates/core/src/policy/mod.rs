@@ -16,7 +16,7 @@ pub mod wear;
 
 use self::allocate::Allocate;
 use self::gc::Regions;
-use self::migrate::Migrate;
+use self::migrate::{Extent, Migrate};
 
 /// The cells that content is programmed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,9 +79,11 @@ impl Policy {
     /// collected, and callers' chunks wait in memory.
     pub const DEFAULT: Self =
         Self { writes_behind: true, migrate: Some(Migrate::LAZY), ..Self::LA.collecting_both("default") };
+    /// The same, with migration put off until there is a charger: the paper's future work, energy and response together (§7).
+    pub const CHARGE: Self = Self { name: "charge", migrate: Some(Migrate::CHARGER), ..Self::DEFAULT };
     /// All that have a name.
-    pub const PRESETS: [Self; 7] =
-        [Self::DEFAULT, Self::BASELINE, Self::BM, Self::DA, Self::LA, Self::SLC_ONLY, Self::NATIVE_ONLY];
+    pub const PRESETS: [Self; 8] =
+        [Self::DEFAULT, Self::BASELINE, Self::BM, Self::DA, Self::LA, Self::CHARGE, Self::SLC_ONLY, Self::NATIVE_ONLY];
 
     /// What SSDs do: SLC blocks, so many percent of all, are a write buffer that idle time drains; while it is full, callers
     /// write natively.
@@ -186,6 +188,24 @@ impl Policy {
     pub fn with_t_trig(self, t_trig_ns: i64) -> Self {
         let t_wait_ns = self.migrate.map_or(0, |migrate| migrate.t_wait_ns);
         self.with_times(t_wait_ns, t_trig_ns)
+    }
+
+    /// The same policy, leaving so many percent of the blocks to spare on a battery; one that does not wait for a charger stays
+    /// as it is.
+    pub fn with_spare_percent(self, spare_percent: u8) -> Self {
+        let extent = |migrate: Migrate| match migrate.extent {
+            Extent::Charger { .. } => Extent::Charger { spare_percent },
+            other => other,
+        };
+        Self { migrate: self.migrate.map(|migrate| Migrate { extent: extent(migrate), ..migrate }), ..self }
+    }
+
+    /// Percent of the blocks that are to spare on a battery, if migration waits for a charger.
+    pub fn spare_percent(self) -> Option<u8> {
+        match self.migrate?.extent {
+            Extent::Charger { spare_percent } => Some(spare_percent),
+            Extent::All | Extent::Burst => None,
+        }
     }
 
     /// The same policy, taking the blocks it migrates in another order.

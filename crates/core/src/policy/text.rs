@@ -9,12 +9,15 @@ use super::allocate::Allocate;
 
 /// The greatest part of the blocks that an SLC buffer may be, in percent.
 const BUFFER_PERCENT_MAX: u8 = 90;
+/// The greatest part of the blocks that may be kept to spare, in percent.
+const SPARE_PERCENT_MAX: u8 = 90;
 /// Units of time, longest first, and how many ns each has.
 const UNITS: [(&str, i64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
 impl Policy {
     /// The preset of that name (`native-only` is `mlc-only`), or `slc-buffer=N%`, 1 to 90; then, each after a colon, the
-    /// paper's parameters: `t_wait=TIME` and `t_trig=TIME` of a policy that migrates, `n_p=PAGES` of one that allocates.
+    /// paper's parameters: `t_wait=TIME` and `t_trig=TIME` of a policy that migrates, `n_p=PAGES` of one that allocates; and
+    /// `spare=N%` of one that waits for a charger.
     ///
     /// # Errors
     /// In words, what is wrong with it.
@@ -45,7 +48,13 @@ impl Policy {
                 let window_pages = value.parse().ok().filter(|&pages| pages > 0).ok_or("n_p is a number of pages")?;
                 Ok(self.with_allocation(Allocate { window_pages, ..allocate }))
             }
-            _ => Err("a parameter is t_wait, t_trig or n_p"),
+            "spare" => {
+                self.spare_percent().ok_or("spare is of a policy that waits for a charger: charge")?;
+                let percent = value.strip_suffix('%').unwrap_or(value).parse().ok();
+                let percent = percent.filter(|&percent| percent <= SPARE_PERCENT_MAX);
+                Ok(self.with_spare_percent(percent.ok_or("spare is a percentage, at most 90%")?))
+            }
+            _ => Err("a parameter is t_wait, t_trig, n_p or spare"),
         }
     }
 }
@@ -83,8 +92,11 @@ impl fmt::Display for Policy {
         if let Some(migrate) = migrate.filter(|migrate| migrate.t_trig_ns != usual.t_trig_ns) {
             write!(f, ":t_trig={}", Time(migrate.t_trig_ns))?;
         }
-        match self.allocate().filter(|allocate| allocate.window_pages != Allocate::PAPER.window_pages) {
-            Some(allocate) => write!(f, ":n_p={}", allocate.window_pages),
+        if let Some(allocate) = self.allocate().filter(|one| one.window_pages != Allocate::PAPER.window_pages) {
+            write!(f, ":n_p={}", allocate.window_pages)?;
+        }
+        match self.spare_percent().filter(|_| self.spare_percent() != preset.and_then(Self::spare_percent)) {
+            Some(percent) => write!(f, ":spare={percent}%"),
             None => Ok(()),
         }
     }
@@ -109,7 +121,8 @@ mod tests {
         let policy = Policy::from_text(text).unwrap();
         let (migrate, allocate) = (policy.migrate().unwrap(), policy.allocate().unwrap());
         assert_eq!((migrate.t_wait_ns, migrate.t_trig_ns, allocate.window_pages), (1_500_000_000, 250_000, 512));
-        for text in [text, "bm:t_wait=0s", "slc-buffer=12%:t_trig=1s", "default:n_p=64", "baseline"] {
+        for text in [text, "bm:t_wait=0s", "slc-buffer=12%:t_trig=1s", "default:n_p=64", "charge:spare=5%", "baseline"]
+        {
             assert_eq!(format!("{}", Policy::from_text(text).unwrap()), text);
         }
         // The paper's own are not told.
@@ -131,7 +144,9 @@ mod tests {
             ("da:n_p=0", "number of pages"),
             ("bm:n_p=64", "allocates"),
             ("baseline:t_wait=1s", "moves nothing"),
-            ("da:speed=9", "t_wait, t_trig or n_p"),
+            ("default:spare=5%", "waits for a charger"),
+            ("charge:spare=91%", "at most 90%"),
+            ("da:speed=9", "t_wait, t_trig, n_p or spare"),
         ];
         for (text, said) in wrong {
             let error = Policy::from_text(text).unwrap_err();

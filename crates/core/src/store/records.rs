@@ -25,6 +25,7 @@ use crate::format::tag::{CHUNKS_MAX, Kind};
 use crate::index::delta::Change;
 use crate::index::{Index, Relocation, Replaced};
 use crate::manage::Manager;
+use crate::policy::migrate::Power;
 
 /// What is fixed for the life of a volume, or changes only at checkpoints, and its counts.
 #[derive(Clone, Debug)]
@@ -94,6 +95,11 @@ impl<N: Nand> Records<N> {
     /// The index and the slots it points to, for whoever applies a log to it.
     pub fn index_mut(&mut self) -> (&mut Index, &mut Slots<N>) {
         (&mut self.index, self.flash.slots_mut())
+    }
+
+    /// Hears where the power comes from.
+    pub fn heard_of_power(&mut self, power: Power) {
+        self.manager.heard_of_power(power);
     }
 
     /// The volume's identity and counts.

@@ -31,12 +31,14 @@ Examples:
 Policies: baseline writes to SLC blocks, and moves data to native ones when free blocks run out; bm moves it
 while nobody calls as well; da is bm that writes a part of the data natively at once, where there is too little
 idle time to move it all; la is da that keeps what is overwritten again and again in SLC; default is la that in
-idle time collects blocks of both kinds, not of native cells alone as in the FlexFS paper; slc-only never uses
-native blocks: the same speed to the end, and a part of the capacity; mlc-only writes natively, but for small
-synced writes; slc-buffer=N% writes to SLC until N % of the blocks are SLC blocks, as SSDs do.
+idle time collects blocks of both kinds, not of native cells alone as in the FlexFS paper, and moves only as much
+as the next burst needs blocks; charge is default that moves data while there is a charger, and on a battery only
+what leaves N % of the blocks to spare; slc-only never uses native blocks: the same speed to the end, and a part
+of the capacity; mlc-only writes natively, but for small synced writes; slc-buffer=N% writes to SLC until N % of
+the blocks are SLC blocks, as SSDs do.
 Parameters follow, each after a colon, as in da:t_wait=2s:n_p=512. They are the paper's: t_wait, from the last
 call to the first move (1s); t_trig, from the start of one page's move to the next (15ms); n_p, pages in a window
-of which idle time is measured (1024).
+of which idle time is measured (1024); and of charge spare=N% (12%).
 
 Options after -o, of which the later wins:
   ro, rw, create=, profile=, policy=, compress=, cache=   as the flags above
@@ -44,6 +46,7 @@ Options after -o, of which the later wins:
   timing=chip           every operation takes the time that the emulated chip takes for it (none)
   lifetime=TIME         no block is to be worn out before then: 3y, or with a wear window 3y:1d; none ends that
   wear=whole-life       who decides how much goes to SLC for that: our controller, or the paper's: wear=paper
+  power=auto            of policy charge: who says where the power comes from; charger or battery instead of the system
   commit=SECONDS        how old a change may get before it reaches flash (0.5)
   writethrough          writes reach the file system at once, not by way of the kernel's cache: slower, but
                         each write on a full volume fails; otherwise one up to 32 MiB later does

@@ -15,6 +15,7 @@ use rustix::mount::MountFlags;
 use super::values::{Compress, Offered, cache, lifetime, policy_named, read_profile};
 use crate::fuse::Manner;
 use crate::fuse::pacing::Timing;
+use crate::fuse::power::Source;
 use crate::size;
 
 /// Everything that can be chosen about a mount.
@@ -37,6 +38,8 @@ pub struct Settings {
     pub record: Option<PathBuf>,
     /// The file that decisions are recorded in.
     pub record_decisions: Option<PathBuf>,
+    /// Who says where the power comes from, of a policy that waits for a charger.
+    pub power: Source,
     /// Whether only the flags of a mount that is there are to be changed.
     pub remount: bool,
     pub manner: Manner,
@@ -56,6 +59,7 @@ impl Default for Settings {
             sync_image: true,
             record: None,
             record_decisions: None,
+            power: Source::Auto,
             remount: false,
             manner: Manner::default(),
         }
@@ -66,7 +70,7 @@ impl Default for Settings {
 type Act = fn(&mut Settings, &str) -> Result<(), String>;
 
 /// The words that do something; those that end in `=` take a value.
-const WORDS: [(&str, Act); 34] = [
+const WORDS: [(&str, Act); 35] = [
     ("ro", |settings, _| flag(settings, MountFlags::RDONLY, true)),
     ("rw", |settings, _| flag(settings, MountFlags::RDONLY, false)),
     ("noatime", |settings, _| atime(settings, Atime::None)),
@@ -85,6 +89,7 @@ const WORDS: [(&str, Act); 34] = [
     ("cache=", |settings, value| set(&mut settings.cache_bytes, cache(value)?)),
     ("create=", |settings, value| set(&mut settings.create, Some(size::parse(value)?))),
     ("profile=", |settings, value| set(&mut settings.profile, Some(read_profile(value)?))),
+    ("power=", |settings, value| set(&mut settings.power, source(value)?)),
     ("timing=", |settings, value| set(&mut settings.manner.timing, timing(value)?)),
     ("writethrough", |settings, _| set(&mut settings.manner.write_back, false)),
     ("nowritethrough", |settings, _| set(&mut settings.manner.write_back, true)),
@@ -206,6 +211,10 @@ fn timing(value: &str) -> Result<Timing, String> {
     clap::ValueEnum::from_str(value, false).map_err(|_| format!("\"{value}\" is no timing: none or chip"))
 }
 
+fn source(value: &str) -> Result<Source, String> {
+    clap::ValueEnum::from_str(value, false).map_err(|_| format!("\"{value}\" is no power: auto, charger or battery"))
+}
+
 fn controller(value: &str) -> Result<Controller, String> {
     match value {
         "paper" => Ok(Controller::Paper),
@@ -242,6 +251,7 @@ mod tests {
     fn values_are_read_as_the_flags_read_them() {
         let settings =
             after(&["commit=2.5", "cache=1MiB", "compress=lz4", "mode=slc-only", "create=64MiB", "timing=chip"]);
+        assert_eq!((settings.power, after(&["power=battery"]).power), (Source::Auto, Source::Battery));
         assert_eq!(settings.commit, Some(Duration::from_millis(2500)));
         assert_eq!((settings.cache_bytes, settings.create), (1 << 20, Some(64 << 20)));
         assert_eq!(settings.manner.timing, Timing::Chip);
@@ -254,9 +264,17 @@ mod tests {
         for wrong in ["lifetime=0s", "lifetime=3", "lifetime=1d:2d", "lifetime=9999y", "wear=less"] {
             assert!(Settings::check(wrong).is_err(), "{wrong}");
         }
-        for wrong in
-            ["commit=0", "commit=-1", "commit=soon", "commit=1e300", "cache=1", "compress=zip", "mode=x", "timing=no"]
-        {
+        for wrong in [
+            "commit=0",
+            "commit=-1",
+            "commit=soon",
+            "commit=1e300",
+            "cache=1",
+            "compress=zip",
+            "mode=x",
+            "timing=no",
+            "power=sun",
+        ] {
             assert!(Settings::check(wrong).is_err(), "{wrong}");
         }
     }

@@ -125,6 +125,7 @@ fn serve(order: &Order) -> Result<ExitCode> {
         commit_ns: i64::try_from(commit.unwrap_or(COMMIT).as_nanos()).unwrap_or(i64::MAX),
         now_ns: now_ns(),
     };
+    manner.power = policy.spare_percent().map(|_| order.settings.power);
     let header = Header::of(&options);
     let mut fs = image::open(order.image, options)?;
     if let Some(damage) = damage::root(&mut fs) {

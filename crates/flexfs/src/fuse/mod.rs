@@ -15,6 +15,7 @@ pub mod handover;
 mod make;
 pub mod mountpoint;
 pub mod pacing;
+pub mod power;
 mod recorded;
 mod server;
 pub mod volume;
@@ -85,6 +86,8 @@ pub struct Manner {
     pub write_back: bool,
     /// What the chip's operations take of the time on the wall.
     pub timing: Timing,
+    /// Who says where the power comes from; `None` where the volume does not want to know.
+    pub power: Option<power::Source>,
 }
 
 impl Default for Manner {
@@ -94,6 +97,7 @@ impl Default for Manner {
             allow_other: false,
             write_back: true,
             timing: Timing::None,
+            power: None,
         }
     }
 }

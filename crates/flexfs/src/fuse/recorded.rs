@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Deref;
 
 use emulator::Chip;
-use flexfs_core::{Attr, Attribute, DirEntry, Error, Fs, Ino, NewNode, RenameMode, SetAttr, Unchecked};
+use flexfs_core::{Attr, Attribute, DirEntry, Error, Fs, Ino, NewNode, Power, RenameMode, SetAttr, Unchecked};
 use lab::content::{Fill, Texture};
 use lab::ops::{Call, Name};
 use lab::record::{Event, Recorder};
@@ -148,6 +148,10 @@ impl Recorded {
     pub fn request(&mut self, mono_ns: i64) {
         self.mono_ns = mono_ns;
         self.event(|| Event::Request { mono_ns }, |fs| fs.request(mono_ns));
+    }
+
+    pub fn set_power(&mut self, power: Power) {
+        self.event(|| Event::Power { charger: power == Power::Charger }, |fs| fs.set_power(power));
     }
 
     pub fn background(&mut self, mono_ns: i64, now_ns: i64) -> Result<Option<i64>, Error> {

@@ -18,6 +18,7 @@ use fuser::Errno;
 use super::Manner;
 use super::complaints::Complaints;
 use super::pacing::{Pacing, Timing};
+use super::power;
 use super::recorded::Recorded;
 use crate::clock::{now_ns, stamp_ns};
 use crate::figures::{Figures, Live};
@@ -29,6 +30,7 @@ struct Open {
     health_seen: Option<Instant>,
     /// How operations take the chip's time, where they do.
     pacing: Option<Pacing>,
+    power: power::Seen,
 }
 
 /// Between two looks at the chip's health.
@@ -50,7 +52,7 @@ impl Volume {
     /// A volume, by the name under which one complains of it, whose syncs reach as far as `image`, if there is one.
     pub fn new(fs: Recorded, name: &Path, image: Option<File>, manner: &Manner) -> Self {
         let pacing = (manner.timing == Timing::Chip).then(|| Pacing::begin(fs.chip()));
-        let open = Mutex::new(Some(Open { fs, health_seen: None, pacing }));
+        let open = Mutex::new(Some(Open { fs, health_seen: None, pacing, power: power::Seen::default() }));
         let complaints = Complaints::about(name);
         Self { open, waiting: AtomicUsize::new(0), image, complaints, manner: *manner, begun: Instant::now() }
     }
@@ -116,6 +118,9 @@ impl Volume {
         }
         let mut synced = false;
         let next = self.locked(|open| {
+            if let Some(power) = self.manner.power.and_then(|source| open.power.changed(source)) {
+                open.fs.set_power(power);
+            }
             let before = open.fs.is_durable();
             let next = open.fs.background(self.mono_ns(), now_ns());
             synced = !before && open.fs.is_durable();

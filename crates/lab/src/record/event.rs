@@ -74,6 +74,8 @@ pub enum Event {
     Background { mono_ns: i64, now_ns: i64 },
     /// A call, and its time. What a write writes is not recorded.
     Call { call: Call, now_ns: i64 },
+    /// The power comes from a charger now, or no longer.
+    Power { charger: bool },
     /// An inode was read.
     Accessed { ino: Ino, now_ns: i64 },
     /// Data or a hole was looked for.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, BufRead};
 
 use emulator::Chip;
-use flexfs_core::{Error, Fs};
+use flexfs_core::{Error, Fs, Power};
 
 use super::event::{Event, Header, Line, decisions};
 use crate::ops::call_fs;
@@ -104,6 +104,10 @@ fn again(fs: &mut Fs<Chip>, event: &Event) -> Result<(), Error> {
         }
         Event::Background { mono_ns, now_ns } => fs.background(mono_ns, now_ns).map(drop),
         Event::Call { ref call, now_ns } => call_fs(fs, call, now_ns).map(drop),
+        Event::Power { charger } => {
+            fs.set_power(if charger { Power::Charger } else { Power::Battery });
+            Ok(())
+        }
         Event::Accessed { ino, now_ns } => fs.accessed(ino, now_ns),
         Event::Seek { ino, offset, hole } => fs.seek(ino, offset, hole).map(drop),
         Event::List { dir, cookie, entries } => {
