@@ -15,6 +15,8 @@ pub const FIG11: Experiment = Experiment {
             migrate them all. In the paper BM is faster until 67 %, then falls; DA is stable, with α at 0.5. The plot of α \
             shows it after each request. Beside them an SLC region of fixed size, the paper's future work, which fills \
             and drains.",
+    differs: "Beyond 90 % of the capacity DA slows down to 0.70 of its mean for single MiBs, since fewer SLC blocks \
+              are left than a burst takes; where BM falls depends on how much a burst is beside the chip.",
     jobs,
     finish,
 };

@@ -15,6 +15,8 @@ pub const FIG4: Experiment = Experiment {
     about: "A file fills SLC blocks of a chip of 24 blocks, then nothing is asked of the volume. The figure's free block \
             is the one that migration fills; the native block that a third SLC block's pages are about to go to is not \
             part of the figure and counts as free.",
+    differs: "Nothing of the figure; that an emptied block is free only with the next checkpoint, and that metadata \
+              takes blocks as well, the figure leaves out.",
     jobs,
     finish,
 };

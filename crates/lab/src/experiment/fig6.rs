@@ -16,6 +16,7 @@ pub const FIG6: Experiment = Experiment {
     about: "A window is the time in which 1,024 pages are written. The idle time of the last ten windows is averaged, that \
             of the latest three with more weight, and α follows from it by Eq. (1) and (2). A file is appended to in \
             bursts of exactly a window, with a pause after each.",
+    differs: "Nothing: α is what Eq. (1) and (2) give, computed in whole millionths.",
     jobs,
     finish,
 };

@@ -19,6 +19,8 @@ pub const FIG7: Experiment = Experiment {
             written again, and three new ones. In the figure five pages are left there where locality is unknown, and \
             four where it is known. A page of the figure is a file of a block here, since blocks are what is emptied; one \
             more file behind p3 fills the block that its last pages stand in, and counts in neither.",
+    differs: "The last digits: a page of the figure is a block here, and the pages that its nodes take stand in none \
+              of the five.",
     jobs,
     finish,
 };

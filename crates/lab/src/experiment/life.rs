@@ -11,6 +11,7 @@ pub const LIFE: Experiment = Experiment {
             in another order than Table 3, twice as much late, all in the last window, more than the chip can take at all, and \
             as overwrites of 4 KiB with a sync after each; on chips with three and four bits in a cell; and with a hundred \
             unmounts or power cuts.",
+    differs: "The paper has none of these.",
     jobs,
     finish,
 };

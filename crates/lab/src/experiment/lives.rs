@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use emulator::Profile;
 use flexfs_core::wear::{Controller, Goal};
 use flexfs_core::{Policy, ROOT_INO, Wanted};
 use serde::{Deserialize, Serialize};
@@ -27,8 +26,6 @@ const WINDOW_NS: u64 = 400 * SECOND_NS;
 const FILES_MAX: usize = 40;
 const SYNCED_FILES: usize = 20;
 const PAGE_BYTES: u64 = 4096;
-/// Pages of a block with three or four bits in a cell: about as many as the paper's, in whole word lines of either.
-const DENSE_BLOCK_PAGES: u32 = 120;
 const YEAR_NS: i64 = 365 * 24 * 60 * 60 * 1_000_000_000;
 
 /// Table 3: what arrives in each window, MiB.
@@ -57,15 +54,7 @@ impl Management {
 
     /// What a life under it is played on: the paper's chip, or one of the same size with more bits in a cell.
     pub fn setting(self, bits_per_cell: u8) -> Result<Setting, PlayError> {
-        let mut profile = Profile::default();
-        if bits_per_cell > 2 {
-            profile = Profile::builtin("tlc-3d")?;
-            let pages = (DENSE_BLOCK_PAGES, PAGE_BYTES as u32);
-            (profile.geometry.pages_per_block, profile.geometry.page_bytes) = pages;
-            (profile.geometry.planes_per_die, profile.timing.bus_ps_per_byte) = (1, 0);
-            profile.geometry.bits_per_cell = bits_per_cell;
-        }
-        let mut profile = profile.with_capacity(CHIP_BYTES)?;
+        let mut profile = schemes::chip(bits_per_cell)?.with_capacity(CHIP_BYTES)?;
         (profile.endurance.slc_erases, profile.endurance.native_erases) = (ENDURANCE, ENDURANCE);
         let goal = Goal { life_ns: WINDOWS as u64 * WINDOW_NS, window_ns: WINDOW_NS };
         let (policy, life) = match self {

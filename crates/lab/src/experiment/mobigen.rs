@@ -17,6 +17,7 @@ pub const MOBIGEN: Experiment = Experiment {
     about: "Two minutes of a Facebook application, recorded by MobiGen: 30,819 system calls, of which those that move bytes or \
             change names are asked. Most of its descriptors have a placeholder for a path; each of those is a file of its own. \
             Every preset on the paper's chip, empty at first but for what the application reads and did not write.",
+    differs: "The paper has no such table.",
     jobs,
     finish,
 };
@@ -73,6 +74,7 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
             "internal_pages",
             "erases",
             "flash_s",
+            "energy_mj",
         ];
         outcome.tables.push(Table { name: "presets".into(), header, rows });
     }
@@ -93,5 +95,6 @@ fn told(policy: Policy, found: &Replayed) -> Vec<String> {
         found.internal_pages.to_string(),
         found.erases.to_string(),
         format!("{:.3}", found.flash_s),
+        format!("{:.1}", found.energy_mj),
     ]
 }

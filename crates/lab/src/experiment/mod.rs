@@ -4,8 +4,10 @@
 //! rows, tables and plots of what they give. Invariant: a job sets chip, host cost, policy and workload, and what it
 //! gives depends on nothing else; what is made of the results depends on the results alone.
 
+mod album;
 mod bursts;
 mod courses;
+mod energy;
 mod fig10;
 mod fig11;
 mod fig12;
@@ -41,12 +43,14 @@ pub struct Experiment {
     pub title: &'static str,
     /// What is done, and what the paper found, in a few sentences for someone who has it in hand.
     pub about: &'static str,
+    /// What of our figures differs from the paper's, and why.
+    pub differs: &'static str,
     pub jobs: fn() -> Vec<Job>,
     pub finish: fn(&Results) -> Result<Outcome, ExperimentError>,
 }
 
 /// All there are.
-pub const ALL: [Experiment; 16] = [
+pub const ALL: [Experiment; 17] = [
     table1::TABLE1,
     fig4::FIG4,
     fig6::FIG6,
@@ -63,6 +67,7 @@ pub const ALL: [Experiment; 16] = [
     mobigen::MOBIGEN,
     sustained::SUSTAINED,
     life::LIFE,
+    energy::ENERGY,
 ];
 
 /// Other names that some have: the tables of the paper whose figures they give.

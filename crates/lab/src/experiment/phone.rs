@@ -79,6 +79,8 @@ pub struct Played {
     pub slc_share: f64,
     /// The part of the life's writing budget that was used.
     pub life_share: Option<f64>,
+    /// What all operations took, mJ.
+    pub energy_mj: f64,
     pub samples: Vec<Sample>,
 }
 
@@ -150,10 +152,11 @@ pub fn play(setting: &Setting, trace: &Trace) -> Result<Played, PlayError> {
     let native = (after.programs.native.host - before.programs.native.host) as f64;
     let slc_share = slc / (slc + native);
     let life_share = phone.life_share()?;
+    let energy_mj = (after.energy_nj - before.energy_nj) as f64 / 1e6;
     let Tally { reads, writes, songs } = &phone.tally;
     let (read_ns, write_ns, song_bytes_s) = (reads.mean_ns(), writes.mean_ns(), songs.bytes_s());
     phone.traced.verify()?;
-    Ok(Played { read_ns, write_ns, song_bytes_s, slc_share, life_share, samples })
+    Ok(Played { read_ns, write_ns, song_bytes_s, slc_share, life_share, energy_mj, samples })
 }
 
 /// The trace that is played.
@@ -205,4 +208,19 @@ impl Phone {
 
 fn failed(doing: &'static str) -> impl Fn(flexfs_core::Error) -> PlayError {
     move |source| PlayError::Fs { doing, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A head that goes on in a block which an anchor names had another head's copies programmed in the same step.
+    #[test]
+    fn a_step_of_a_commit_programs_once_where_a_unit_is_gathered_and_a_block_is_to_be_named() {
+        let chip = schemes::chip(3).unwrap();
+        let mut trace = trace();
+        trace.requests.retain(|request| request.at_ns < 100 * SECOND_NS);
+        trace.lasts_ns = 100 * SECOND_NS;
+        play(&Scheme::Paper.setting_on(chip, HostCost::NONE, GOAL), &trace).unwrap();
+    }
 }

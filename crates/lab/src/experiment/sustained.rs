@@ -1,17 +1,14 @@
 //! The phone's half hour over and over, for as much of three years as a chip of a hundredth of the cycles stands for.
 //! Invariant: every scheme is asked the same, and what is stored is compared with what was written in the end.
 
-use std::collections::VecDeque;
-
 use emulator::Profile;
 use flexfs_core::wear::Goal;
 use serde::{Deserialize, Serialize};
 
+use super::album::{Album, half_hour};
 use super::phone::{self, Phone, Scheme};
 use super::{Axis, Bar, Experiment, ExperimentError, Job, Outcome, Parameters, Plot, Results, Row, Series};
-use crate::content::mix;
 use crate::play::{HostCost, PlayError, Setting};
-use crate::trace::{Op, Request, Trace};
 
 pub const SUSTAINED: Experiment = Experiment {
     id: "sustained",
@@ -19,6 +16,8 @@ pub const SUSTAINED: Experiment = Experiment {
     about: "The half hour of Table 6 back to back, and once an hour, for a hundredth of three years on a chip that endures a \
             hundredth of the cycles. Songs and pictures stay until as many MiB are stored as the row says; then the oldest \
             go. Responses are told against SLC alone on a chip of twice the size, which has room for as much in SLC.",
+    differs: "The paper plays one half hour. Its controller would have to write natively for most of three years of \
+              them.",
     jobs,
     finish,
 };
@@ -89,6 +88,8 @@ struct Lived {
     write_ns: f64,
     read_ns: f64,
     song_bytes_s: f64,
+    /// What all operations of a half hour took, mJ.
+    energy_mj: f64,
     /// Days of the life, δ, and the part of the budget used.
     course: Vec<(f64, f64, f64)>,
     most_cycles: u32,
@@ -103,66 +104,6 @@ fn jobs() -> Vec<Job> {
 
 fn job_name(plan: Plan, scheme: Scheme) -> String {
     format!("sustained.{}.{}", plan.name(), scheme.name())
-}
-
-/// Songs and pictures, oldest first.
-#[derive(Default)]
-struct Album {
-    files: VecDeque<(String, u64)>,
-    bytes: u64,
-}
-
-/// Whether a file of the half hour is new in each.
-fn is_new(file: &str) -> bool {
-    file.starts_with("song") || file.starts_with("picture")
-}
-
-impl Album {
-    /// The file that has to go before another is begun, if it is to hold no more than so much.
-    fn oldest_beyond(&mut self, bytes: u64, most_bytes: u64) -> Option<String> {
-        if self.bytes + bytes <= most_bytes {
-            return None;
-        }
-        let (file, len) = self.files.pop_front()?;
-        self.bytes -= len;
-        Some(file)
-    }
-
-    fn add(&mut self, file: &str, bytes: u64) {
-        self.files.push_back((file.to_owned(), bytes));
-        self.bytes += bytes;
-    }
-}
-
-/// The half hour of that number, with files of its own, and those removed that are too many.
-fn half_hour(number: u64, live_bytes: u64, album: &mut Album) -> Trace {
-    let mut trace = crate::trace::phone::trace(mix(number));
-    let mut requests = Vec::with_capacity(trace.requests.len());
-    for mut request in trace.requests {
-        if is_new(&request.file) {
-            request.file = format!("{}-{number}", request.file);
-            if let Op::Write { offset, bytes } = request.op {
-                if offset == 0 {
-                    album.add(&request.file, 0);
-                }
-                while let Some(file) = album.oldest_beyond(bytes, live_bytes) {
-                    requests.push(Request { file, op: Op::Remove, ..request.clone() });
-                }
-                grow(album, &request.file, bytes);
-            }
-        }
-        requests.push(request);
-    }
-    trace.requests = requests;
-    trace
-}
-
-/// A file of the album gets longer.
-fn grow(album: &mut Album, file: &str, bytes: u64) {
-    if let Some((_, len)) = album.files.iter_mut().rev().find(|(name, _)| name == file) {
-        *len += bytes;
-        album.bytes += bytes;
-    }
 }
 
 fn live(plan: Plan, scheme: Scheme) -> Result<Lived, PlayError> {
@@ -189,8 +130,10 @@ fn live(plan: Plan, scheme: Scheme) -> Result<Lived, PlayError> {
     let endurance = setting.profile.endurance.native_erases;
     let (write_ns, read_ns) = (phone.tally.writes.mean_ns(), phone.tally.reads.mean_ns());
     let song_bytes_s = phone.tally.songs.bytes_s();
+    let energy_nj = phone.traced.player.look().chip().counters().energy_nj;
+    let energy_mj = energy_nj as f64 / 1e6 / half_hours.max(1) as f64;
     phone.traced.verify()?;
-    Ok(Lived { write_ns, read_ns, song_bytes_s, course, most_cycles, endurance })
+    Ok(Lived { write_ns, read_ns, song_bytes_s, energy_mj, course, most_cycles, endurance })
 }
 
 fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
@@ -231,6 +174,7 @@ fn rows(plan: Plan, scheme: Scheme, slc: &Lived, life: &Lived) -> Result<Vec<Row
         write,
         row("read response over SLC alone", life.read_ns / slc.read_ns, "times"),
         songs,
+        row("energy of a half hour", life.energy_mj, "mJ"),
         row("mean δ", delta, ""),
         row("share of the life's budget used", used, "of all"),
         cycles,

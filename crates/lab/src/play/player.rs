@@ -2,7 +2,7 @@
 //! in the middle of one waits until the die is free again; the host's time for a call begins when the die is free.
 
 use emulator::Chip;
-use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, ROOT_INO, kind};
+use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, Power, ROOT_INO, kind};
 
 use super::{PlayError, Setting, watch};
 use crate::bench::Step;
@@ -42,7 +42,12 @@ pub struct Tally {
     pub steps: u64,
     pub longest_step_ns: u64,
     pub migrated_pages: u64,
+    /// Time in which background steps were less than [`AWAKE_NS`] apart: the system cannot sleep then.
+    pub awake_ns: u64,
 }
+
+/// A pause up to this is too short to sleep in, ns.
+pub const AWAKE_NS: u64 = 1_000_000_000;
 
 /// A volume that is played with.
 pub struct Player {
@@ -56,6 +61,8 @@ pub struct Player {
     next_step_ns: Option<u64>,
     /// When the request under way arrived, until its first call.
     arrival_ns: Option<u64>,
+    /// When a request or a step that kept the die busy ended last.
+    active_ns: u64,
     tally: Tally,
 }
 
@@ -106,7 +113,16 @@ impl Player {
         // What the chip was busy with before is over by then.
         let die_free_ns = fs.chip().now_ns().max(start_ns + fs.chip().counters().flash_ns - before_ns);
         let setting = setting.clone();
-        Ok(Self { fs, setting, wall_ns, die_free_ns, next_step_ns: None, arrival_ns: None, tally: Tally::default() })
+        Ok(Self {
+            fs,
+            setting,
+            wall_ns,
+            die_free_ns,
+            next_step_ns: None,
+            arrival_ns: None,
+            active_ns: 0,
+            tally: Tally::default(),
+        })
     }
 
     pub fn now_ns(&self) -> u64 {
@@ -124,6 +140,12 @@ impl Player {
     /// The file system, to look at: what is asked here takes no time and counts as no request.
     pub fn look(&mut self) -> &mut Fs<Chip> {
         &mut self.fs
+    }
+
+    /// Says where the power comes from.
+    pub fn set_power(&mut self, power: Power) {
+        self.fs.set_power(power);
+        self.next_step_ns = Some(self.now_ns());
     }
 
     /// Lets time pass until the request arrives, with background steps in it, and answers it.
@@ -168,6 +190,7 @@ impl Player {
             self.advance_to(self.die_free_ns + host_ns);
         }
         self.next_step_ns = Some(self.now_ns());
+        self.active_ns = self.now_ns();
         result.map_err(|source| PlayError::Fs { doing, source })
     }
 
@@ -199,6 +222,9 @@ impl Player {
         if step.flash_ns > 0 {
             self.occupy(start_ns, step.flash_ns);
             self.advance_to(self.die_free_ns);
+            let since_ns = self.now_ns() - self.active_ns;
+            self.tally.awake_ns += since_ns.min(AWAKE_NS + step.flash_ns);
+            self.active_ns = self.now_ns();
             self.tally.steps += 1;
             self.tally.longest_step_ns = self.tally.longest_step_ns.max(step.flash_ns);
         }

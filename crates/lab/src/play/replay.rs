@@ -75,6 +75,8 @@ pub struct Replayed {
     pub erases: u64,
     /// Time the chip was busy, s.
     pub flash_s: f64,
+    /// What all operations took, mJ; 0 where the profile does not tell.
+    pub energy_mj: f64,
 }
 
 /// Plays a trace on a new volume; `progress` hears how many requests are answered.
@@ -106,5 +108,6 @@ pub fn replay(setting: &Setting, trace: &Trace, progress: &dyn Fn(u64)) -> Resul
         internal_pages: all(&programs) - all(&earlier) - slc_pages - native_pages,
         erases: all(&after.erases) - all(&before.erases),
         flash_s: (after.flash_ns - before.flash_ns) as f64 / 1e9,
+        energy_mj: (after.energy_nj - before.energy_nj) as f64 / 1e6,
     })
 }

@@ -103,9 +103,18 @@ mod tests {
         let svg = read("fig10-p.svg");
         assert!(["A title", "time (s)", "one", "two"].iter().all(|text| svg.contains(text)), "{svg}");
         let page = read("index.html");
-        for text in
-            ["speed &lt;fast&gt;", "a &amp; b", "12.5", "≥ 12", "≤ 2", "fig10.x.y", "<svg", "fig10-t.csv", "Figure 10"]
-        {
+        for text in [
+            "speed &lt;fast&gt;",
+            "a &amp; b",
+            "12.5",
+            "≥ 12",
+            "≤ 2",
+            "fig10.x.y",
+            "<svg",
+            "fig10-t.csv",
+            "Figure 10",
+            "differs",
+        ] {
             assert!(page.contains(text), "{text}");
         }
         assert!(!page.contains("src=\"http") && !page.contains("<script"));

@@ -33,8 +33,9 @@ pub fn html(findings: &[Finding]) -> Result<String, ReportError> {
 
 fn section(page: &mut String, finding: &Finding) -> Result<(), ReportError> {
     let Finding { experiment, outcome, missing } = finding;
-    let (title, about) = (escaped(experiment.title), escaped(experiment.about));
+    let [title, about, differs] = [experiment.title, experiment.about, experiment.differs].map(escaped);
     page.push_str(&format!("<h2 id=\"{}\">{title}</h2>\n<p>{about}</p>\n", experiment.id));
+    page.push_str(&format!("<p><b>What differs from the paper:</b> {differs}</p>\n"));
     if !missing.is_empty() {
         let names = escaped(&missing.join(", "));
         page.push_str(&format!("<p class=\"bad\">Without the results of these jobs, which did not run: {names}</p>\n"));
