@@ -12,8 +12,14 @@ const SIZE: (u32, u32) = (760, 420);
 const TEXT: (&str, u32) = ("sans-serif", 16);
 
 /// Told apart by people who see colours otherwise, too (Okabe and Ito's).
-const COLOURS: [RGBColor; 5] =
-    [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167), RGBColor(90, 90, 90)];
+const COLOURS: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(90, 90, 90),
+    RGBColor(86, 180, 233),
+];
 
 /// A plot as the text of an SVG file.
 pub fn svg(plot: &Plot) -> Result<String, ReportError> {
