@@ -53,6 +53,27 @@ fn slc_blocks_of_an_idle_mount_empty_by_themselves_as_info_of_the_live_mount_sho
     assert_clean(&image);
 }
 
+/// With a battery the mount has time enough for hundreds of pages, as the test above shows.
+#[test]
+fn a_mount_that_waits_for_a_charger_migrates_with_it_and_not_on_a_battery() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "64MiB");
+    let policy = "charge:t_wait=100ms:t_trig=1ms";
+    let mount = Mount::with(&image, &["--policy", policy, "-o", "power=battery"]);
+    let content = fill(&mount);
+    wait_for("what was written to become durable", || info(&image)["blocks"]["slc"].as_u64() >= Some(4));
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(migrated(&info(&image)), 0);
+    mount.unmount();
+    let mount = Mount::with(&image, &["--policy", policy, "-o", "power=charger"]);
+    // A mount that nobody writes to changes nothing.
+    fs::write(mount.join("another"), "a").unwrap();
+    wait_for("the SLC region to empty", || migrated(&info(&image)) >= 3);
+    assert!(fs::read(mount.join("file")).unwrap() == content);
+    mount.unmount();
+    assert_clean(&image);
+}
+
 #[test]
 fn a_volume_whose_server_is_killed_while_it_migrates_is_clean() {
     let dir = tempfile::tempdir().unwrap();
