@@ -421,6 +421,43 @@ mod tests {
         assert!((359..363).contains(&first) && settled[first..].iter().all(|&settles| settles), "{first}");
     }
 
+    /// Of 300 MiB that went to SLC, what was opened beyond the 600 MiB that SLC takes was opened to move it.
+    #[test]
+    fn the_part_of_slc_data_that_was_moved_is_what_the_budget_lost_beyond_slc() {
+        let mut life = taken_up(ManagerRecord::default(), Controller::WholeLife, START_NS);
+        life.decide(GOAL, NEW);
+        (0..300).for_each(|_| life.count(Region::Slc));
+        let part = |left_mib: u64, owed_mib: u64| {
+            let wear = Wear { left_bytes: left_mib * MIB, owed_bytes: owed_mib * MIB, ..NEW };
+            (life.moved_part(wear) * 100.0).round()
+        };
+        assert_eq!(
+            [part(600, 0), part(450, 0), part(600, 75), part(300, 0), part(0, 0)],
+            [0.0, 50.0, 25.0, 100.0, 100.0]
+        );
+    }
+
+    #[test]
+    fn what_comes_in_the_first_minutes_says_little_of_a_life() {
+        let burst = |windows: u64| {
+            let mut life = aged(windows * 400);
+            (0..40).for_each(|_| life.count(Region::Slc));
+            life.rate_mean(GOAL, 2) / MIB as f64
+        };
+        // 40 MiB at once, and what SLC alone allows for a tenth of a window: 4 of 1,200 MiB.
+        assert_eq!([burst(0), burst(1), burst(9)].map(f64::round), [440.0, 40.0, 5.0]);
+    }
+
+    #[test]
+    fn what_fills_a_young_volume_is_taken_for_a_quarter_of_its_life_at_most() {
+        let rate = |windows: u64| {
+            let mut life = aged(windows * 400);
+            (0..100).for_each(|_| life.count(Region::Slc));
+            life.rate_life(GOAL) / MIB as f64
+        };
+        assert_eq!([rate(0), rate(2), rate(5)], [40.0, 40.0, 20.0]);
+    }
+
     #[test]
     fn a_record_of_the_greatest_numbers_is_no_end() {
         let most = u64::MAX;

@@ -142,6 +142,11 @@ mod tests {
     }
 
     #[test]
+    fn cycles_that_blocks_keep_are_no_part_of_the_budget() {
+        assert_eq!([usable_cycles(1000, 100, 0), usable_cycles(1000, 100, 2), usable_cycles(5, 100, 0)], [990, 800, 0]);
+    }
+
+    #[test]
     fn a_budget_below_the_input_leaves_nothing_for_slc() {
         assert_eq!(wear_index(400 * KIB, 512 * KIB, 2), 0.0);
         assert_eq!(wear_index(1024 * KIB, 512 * KIB, 2), 0.5);
