@@ -42,12 +42,12 @@ pub struct Tally {
     pub steps: u64,
     pub longest_step_ns: u64,
     pub migrated_pages: u64,
-    /// Time in which background steps were less than [`AWAKE_NS`] apart: the system cannot sleep then.
+    /// Time in which background steps were less than a second apart: the system cannot sleep then.
     pub awake_ns: u64,
 }
 
 /// A pause up to this is too short to sleep in, ns.
-pub const AWAKE_NS: u64 = 1_000_000_000;
+const AWAKE_NS: u64 = 1_000_000_000;
 
 /// A volume that is played with.
 pub struct Player {

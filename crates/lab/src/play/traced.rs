@@ -1,7 +1,7 @@
-//! A volume that is asked what a trace says. Invariant: every read is compared with what was written, and all files again in the
-//! end on a copy of the chip, so that a figure is one of a volume that works.
+//! A volume that is asked what a trace says. Invariant: every read is compared with what was written, and the whole tree in
+//! the end on a copy of the chip, so that a figure is one of a volume that works.
 
-use flexfs_core::{Error, Fs, MountOptions};
+use flexfs_core::{Fs, MountOptions};
 
 use super::tree::Tree;
 use super::{PlayError, Player, Response, Setting};
@@ -17,10 +17,6 @@ pub struct Traced {
 /// What of a file that is there before is written at once.
 const PIECE_BYTES: u64 = 1 << 20;
 
-fn failed(doing: &'static str) -> impl Fn(Error) -> PlayError {
-    move |source| PlayError::Fs { doing, source }
-}
-
 impl Traced {
     /// An empty volume.
     pub fn new(setting: &Setting) -> Result<Self, PlayError> {
@@ -34,7 +30,7 @@ impl Traced {
                 let bytes = PIECE_BYTES.min(bytes - offset);
                 self.ask(0, file, &Op::Write { offset, bytes })?;
             }
-            self.ask(0, file, &Op::Sync)?;
+            self.ask(0, file, if *bytes > 0 { &Op::Sync } else { &Op::Make })?;
         }
         Ok(())
     }
@@ -51,20 +47,13 @@ impl Traced {
         player.request(arrival_ns, |player| tree.ask(player, file, op)).map(|(_, response)| response)
     }
 
-    /// Compares every file with what a volume on a copy of the chip gives back.
+    /// Compares everything with what a volume on a copy of the chip gives back.
     pub fn verify(mut self) -> Result<(), PlayError> {
         self.player.sync()?;
         let chip = self.player.look().chip();
         let options = MountOptions { now_ns: BASE_NS + chip.now_ns() as i64, ..MountOptions::default() };
         let mounted = Fs::mount(chip.snapshot(), options);
         let mut fs = mounted.map_err(|(_, source)| PlayError::Fs { doing: "mounting to read back", source })?;
-        for (name, ino, content) in self.tree.files() {
-            let mut found = vec![0; content.len() + 1];
-            let count = fs.read(ino, 0, &mut found).map_err(failed("reading back"))?;
-            if found[..count] != *content {
-                return Err(PlayError::Wrong(format!("{name} does not hold what was written")));
-            }
-        }
-        Ok(())
+        self.tree.compare(&mut fs)
     }
 }

@@ -1,247 +1,160 @@
-//! What a volume that plays a trace must hold, by paths. Invariant: what is kept here is what the volume answered for, and every
-//! read is compared with it.
+//! Requests by paths, made as calls of a volume and of the model beside it. Invariant: both get the same calls, what is read is
+//! what the model holds, and in the end the volume is the model's tree.
 
-use std::collections::BTreeMap;
-
-use flexfs_core::{Fs, Ino, NewNode, ROOT_INO, RenameMode, SetAttr, kind};
+use flexfs_core::{Error, Fs, Ino, NewNode, ROOT_INO, RenameMode, SetAttr, kind};
+use nand::Nand;
 
 use super::{PlayError, Player};
 use crate::content::{Fill, Texture};
+use crate::model::ModelFs;
+use crate::ops::{Call, Name, Reply, call_fs, glimpse, observe};
 use crate::trace::Op;
 
-/// What has a name.
-struct Node {
-    /// How many it has.
-    names: u32,
-    kind: Kind,
-}
+const ROOT_MODE: u32 = 0o755;
 
-enum Kind {
-    /// What it must hold.
-    File(Vec<u8>),
-    Dir,
-    Symlink,
-}
-
-/// What is in a volume.
+/// What is in a volume that plays a trace.
 pub struct Tree {
-    names: BTreeMap<String, Ino>,
-    nodes: BTreeMap<Ino, Node>,
+    model: ModelFs,
     /// Writes so far: each has content of its own.
     writes: u64,
 }
 
 impl Default for Tree {
     fn default() -> Self {
-        let names = BTreeMap::from([(String::new(), ROOT_INO)]);
-        let nodes = BTreeMap::from([(ROOT_INO, Node { names: 1, kind: Kind::Dir })]);
-        Self { names, nodes, writes: 0 }
+        Self { model: ModelFs::new(kind::DIR | ROOT_MODE, 0, 0, 0), writes: 0 }
     }
 }
 
 /// The directory of a path, and the name in it.
-fn parted(path: &str) -> (&str, &[u8]) {
+fn parted(path: &str) -> (&str, Name) {
     let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
-    (dir, name.as_bytes())
+    (dir, name.into())
 }
 
 impl Tree {
-    /// Files by their names, and what they must hold.
-    pub fn files(&self) -> impl Iterator<Item = (&str, Ino, &Vec<u8>)> {
-        self.names.iter().filter_map(|(name, &ino)| match self.nodes.get(&ino)? {
-            Node { kind: Kind::File(content), .. } => Some((name.as_str(), ino, content)),
-            _ => None,
+    /// Asks the volume. The directories and files that are needed are made.
+    pub fn ask(&mut self, player: &mut Player, path: &str, op: &Op) -> Result<(), PlayError> {
+        let call = match op {
+            Op::Sync => return player.sync(),
+            Op::Make => return self.file(player, path).map(drop),
+            Op::MakeDir => return self.dir(player, path).map(drop),
+            Op::Write { offset, bytes } => {
+                self.writes += 1;
+                let fill = Fill { seed: self.writes, start: 0, texture: Texture::Noise };
+                Call::Write { ino: self.file(player, path)?, offset: *offset, len: *bytes as usize, fill }
+            }
+            Op::Truncate { bytes } => {
+                let changes = SetAttr { size: Some(*bytes), ..SetAttr::default() };
+                Call::Setattr { ino: self.file(player, path)?, changes }
+            }
+            Op::Punch { offset, bytes } => Call::Punch { ino: self.file(player, path)?, offset: *offset, len: *bytes },
+            Op::Allocate { offset, bytes } => {
+                let (ino, offset, len) = (self.file(player, path)?, *offset, *bytes);
+                Call::Allocate { ino, offset, len, keep_size: false, zero: false }
+            }
+            Op::Link { to } => {
+                let (ino, (parent, name)) = (self.file(player, path)?, self.place(player, to)?);
+                Call::Link { ino, parent, name }
+            }
+            Op::Symlink { target } => {
+                let (parent, name) = self.place(player, path)?;
+                Call::Symlink { parent, name, target: target.as_str().into(), uid: 0, gid: 0 }
+            }
+            // The others are of what is there: a trace may speak of files that it never made or read.
+            Op::Read { .. } | Op::Attributes | Op::Rename { .. } | Op::Exchange { .. } | Op::Remove => {
+                let Some(ino) = self.find(path) else { return Ok(()) };
+                self.call_of_present(player, (path, ino), op)?
+            }
+        };
+        self.call(player, &call).map(drop)
+    }
+
+    fn call_of_present(&mut self, player: &mut Player, (path, ino): (&str, Ino), op: &Op) -> Result<Call, PlayError> {
+        let (parent, name) = self.place(player, path)?;
+        Ok(match op {
+            Op::Read { offset, bytes } => Call::Read { ino, offset: *offset, len: *bytes as usize },
+            Op::Rename { to } | Op::Exchange { to } => {
+                let is_exchange = matches!(op, Op::Exchange { .. });
+                let mode = if is_exchange { RenameMode::Exchange } else { RenameMode::Replace };
+                let (new_parent, new_name) = self.place(player, to)?;
+                Call::Rename { parent, name, new_parent, new_name, mode }
+            }
+            Op::Remove if self.model.node(ino).is_some_and(|node| node.is_dir()) => Call::Rmdir { parent, name },
+            Op::Remove => Call::Unlink { parent, name },
+            _ => Call::Setattr { ino, changes: SetAttr::default() },
         })
     }
 
-    /// Asks the volume, and keeps what it must hold from then on. The directories that are needed are made.
-    pub fn ask(&mut self, player: &mut Player, path: &str, op: &Op) -> Result<(), PlayError> {
-        match op {
-            Op::Read { offset, bytes } => self.read(player, path, *offset, *bytes),
-            Op::Write { offset, bytes } => self.write(player, path, *offset, *bytes),
-            Op::Sync => player.sync(),
-            Op::Make => self.file(player, path).map(|_| ()),
-            Op::MakeDir => self.dir(player, path).map(|_| ()),
-            Op::Symlink { target } => self.symlink(player, path, target),
-            Op::Truncate { bytes } => self.truncate(player, path, *bytes),
-            Op::Punch { offset, bytes } => self.punch(player, path, *offset, *bytes),
-            Op::Allocate { offset, bytes } => self.allocate(player, path, *offset, *bytes),
-            Op::Attributes => self.touch(player, path),
-            Op::Link { to } => self.link(player, path, to),
-            Op::Rename { to } => self.rename(player, path, to, RenameMode::Replace),
-            Op::Exchange { to } => self.rename(player, path, to, RenameMode::Exchange),
-            Op::Remove => self.remove(player, path),
-        }
-    }
-
-    fn add(&mut self, path: &str, ino: Ino, kind: Kind) {
-        self.nodes.insert(ino, Node { names: 1, kind });
-        self.names.insert(path.to_owned(), ino);
-    }
-
-    /// Forgets a name, and what it is the last name of.
-    fn forget(&mut self, path: &str) {
-        let Some(ino) = self.names.remove(path) else { return };
-        if let Some(node) = self.nodes.get_mut(&ino) {
-            node.names -= 1;
-            if node.names == 0 {
-                self.nodes.remove(&ino);
+    /// Makes a call on both.
+    fn call(&mut self, player: &mut Player, call: &Call) -> Result<Reply, PlayError> {
+        let mut at_ns = 0;
+        let reply = player.call(doing(call), |fs, now_ns| {
+            at_ns = now_ns;
+            match (call_fs(fs, call, now_ns)?, call) {
+                (Reply::Count(count), Call::Write { len, .. }) if count < *len => Err(Error::NoSpace),
+                (reply, _) => Ok(reply),
             }
+        })?;
+        let expected = self.model.apply(call, reply.made().unwrap_or(Ino::MAX), at_ns);
+        match (&expected, &reply) {
+            (Err(refused), _) => Err(PlayError::Wrong(format!("{call:?}: the model refuses it: {:?}", refused.0))),
+            (Ok(Reply::Bytes(held)), Reply::Bytes(found)) if held != found => {
+                Err(PlayError::Wrong(format!("{call:?}: not what was written")))
+            }
+            _ => Ok(reply),
         }
     }
 
-    fn is_dir(&self, path: &str) -> bool {
-        let node = self.names.get(path).and_then(|ino| self.nodes.get(ino));
-        node.is_some_and(|node| matches!(node.kind, Kind::Dir))
+    fn find(&self, path: &str) -> Option<Ino> {
+        let mut names = path.split('/').filter(|name| !name.is_empty());
+        names.try_fold(ROOT_INO, |dir, name| self.model.child(dir, name.as_bytes()).ok())
+    }
+
+    /// The directory of a path, which is made where there is none, and the name in it.
+    fn place(&mut self, player: &mut Player, path: &str) -> Result<(Ino, Name), PlayError> {
+        let (above, name) = parted(path);
+        Ok((self.dir(player, above)?, name))
     }
 
     /// The directory of that path, made with those above it where there is none.
     fn dir(&mut self, player: &mut Player, path: &str) -> Result<Ino, PlayError> {
-        if let Some(&ino) = self.names.get(path) {
+        self.found_or_made(player, path, kind::DIR | 0o755)
+    }
+
+    /// The file of that path, made where there is none.
+    fn file(&mut self, player: &mut Player, path: &str) -> Result<Ino, PlayError> {
+        self.found_or_made(player, path, kind::FILE | 0o644)
+    }
+
+    fn found_or_made(&mut self, player: &mut Player, path: &str, mode: u32) -> Result<Ino, PlayError> {
+        if let Some(ino) = self.find(path) {
             return Ok(ino);
         }
-        let (above, name) = parted(path);
-        let parent = self.dir(player, above)?;
-        let node = NewNode { mode: kind::DIR | 0o755, uid: 0, gid: 0, rdev: 0 };
-        let attr = player.call("making a directory", |fs, now_ns| fs.create(parent, name, node, now_ns))?;
-        self.add(path, attr.ino, Kind::Dir);
-        Ok(attr.ino)
+        let (parent, name) = self.place(player, path)?;
+        let node = NewNode { mode, uid: 0, gid: 0, rdev: 0 };
+        let reply = self.call(player, &Call::Create { parent, name, node, attributes: Vec::new() })?;
+        reply.made().ok_or_else(|| PlayError::Wrong(format!("{path} was made without an inode")))
     }
 
-    /// The file of that path and what it holds, made where there is none.
-    fn file(&mut self, player: &mut Player, path: &str) -> Result<(Ino, &mut Vec<u8>), PlayError> {
-        if !self.names.contains_key(path) {
-            let (above, name) = parted(path);
-            let parent = self.dir(player, above)?;
-            let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
-            let attr = player.call("making a file", |fs, now_ns| fs.create(parent, name, node, now_ns))?;
-            self.add(path, attr.ino, Kind::File(Vec::new()));
-        }
-        let ino = self.names.get(path).copied().unwrap_or(ROOT_INO);
-        match self.nodes.get_mut(&ino) {
-            Some(Node { kind: Kind::File(content), .. }) => Ok((ino, content)),
-            _ => Err(PlayError::Wrong(format!("{path} is asked for as a file, and is none"))),
-        }
-    }
-
-    fn symlink(&mut self, player: &mut Player, path: &str, target: &str) -> Result<(), PlayError> {
-        let (above, name) = parted(path);
-        let parent = self.dir(player, above)?;
-        let make = |fs: &mut Fs<_>, now_ns| fs.symlink(parent, name, target.as_bytes(), 0, 0, now_ns);
-        let attr = player.call("making a symbolic link", make)?;
-        self.add(path, attr.ino, Kind::Symlink);
-        Ok(())
-    }
-
-    fn read(&mut self, player: &mut Player, path: &str, offset: u64, bytes: u64) -> Result<(), PlayError> {
-        if !self.names.contains_key(path) {
+    /// Compares a whole volume with the model.
+    pub fn compare<N: Nand>(&self, fs: &mut Fs<N>) -> Result<(), PlayError> {
+        if glimpse(fs).map_err(PlayError::Wrong)?.digest() == self.model.digest() {
             return Ok(());
         }
-        let (ino, content) = self.file(player, path)?;
-        let mut found = vec![0; bytes as usize];
-        let count = player.call("reading", |fs, _| fs.read(ino, offset, &mut found))?;
-        let (start, end) = (offset as usize, (offset + bytes) as usize);
-        let held = content.get(start.min(content.len())..end.min(content.len()));
-        if held != found.get(..count) {
-            return Err(PlayError::Wrong(format!("{path} does not hold at {offset} what was written")));
-        }
-        Ok(())
+        let differences = observe(fs).map_err(PlayError::Wrong)?.differences(&self.model);
+        Err(PlayError::Wrong(format!("the volume does not hold what was written: {}", differences.join("; "))))
     }
+}
 
-    fn write(&mut self, player: &mut Player, path: &str, offset: u64, bytes: u64) -> Result<(), PlayError> {
-        self.writes += 1;
-        let data = Fill { seed: self.writes, start: 0, texture: Texture::Noise }.bytes(bytes as usize);
-        let (ino, content) = self.file(player, path)?;
-        let end = (offset + bytes) as usize;
-        content.resize(content.len().max(end), 0);
-        content[offset as usize..end].copy_from_slice(&data);
-        player.write(ino, offset, &data)
-    }
-
-    fn truncate(&mut self, player: &mut Player, path: &str, bytes: u64) -> Result<(), PlayError> {
-        let (ino, content) = self.file(player, path)?;
-        content.resize(bytes as usize, 0);
-        let changes = SetAttr { size: Some(bytes), ..SetAttr::default() };
-        player.call("truncating", |fs, now_ns| fs.setattr(ino, changes, now_ns)).map(|_| ())
-    }
-
-    fn punch(&mut self, player: &mut Player, path: &str, offset: u64, bytes: u64) -> Result<(), PlayError> {
-        let (ino, content) = self.file(player, path)?;
-        let (start, end) = (offset as usize, (offset + bytes) as usize);
-        let len = content.len();
-        content[start.min(len)..end.min(len)].fill(0);
-        player.call("making a hole", |fs, now_ns| fs.punch(ino, offset, bytes, now_ns))
-    }
-
-    fn allocate(&mut self, player: &mut Player, path: &str, offset: u64, bytes: u64) -> Result<(), PlayError> {
-        let (ino, content) = self.file(player, path)?;
-        content.resize(content.len().max((offset + bytes) as usize), 0);
-        player.call("taking space", |fs, now_ns| fs.allocate(ino, offset, bytes, false, now_ns))
-    }
-
-    fn touch(&mut self, player: &mut Player, path: &str) -> Result<(), PlayError> {
-        let Some(&ino) = self.names.get(path) else { return Ok(()) };
-        let change =
-            |fs: &mut Fs<_>, now_ns| fs.setattr(ino, SetAttr { mtime_ns: Some(now_ns), ..SetAttr::default() }, now_ns);
-        player.call("changing attributes", change).map(|_| ())
-    }
-
-    fn link(&mut self, player: &mut Player, path: &str, to: &str) -> Result<(), PlayError> {
-        let (ino, _) = self.file(player, path)?;
-        let (above, name) = parted(to);
-        let into = self.dir(player, above)?;
-        player.call("linking", |fs, now_ns| fs.link(ino, into, name, now_ns))?;
-        self.names.insert(to.to_owned(), ino);
-        if let Some(node) = self.nodes.get_mut(&ino) {
-            node.names += 1;
-        }
-        Ok(())
-    }
-
-    fn rename(&mut self, player: &mut Player, path: &str, to: &str, mode: RenameMode) -> Result<(), PlayError> {
-        let Some(&ino) = self.names.get(path) else { return Ok(()) };
-        let ((above, name), (to_above, to_name)) = (parted(path), parted(to));
-        let (from, into) = (self.dir(player, above)?, self.dir(player, to_above)?);
-        player.call("renaming", |fs, now_ns| fs.rename(from, name, into, to_name, mode, now_ns))?;
-        let replaced = self.names.get(to).copied();
-        if replaced == Some(ino) {
-            return Ok(());
-        }
-        if mode == RenameMode::Replace {
-            self.forget(to);
-        }
-        let (moved, back) = (self.below(path), self.below(to));
-        for (from, to, names) in [(path, to, moved), (to, path, back)] {
-            self.names.extend(names.into_iter().map(|(name, ino)| (format!("{to}{}", &name[from.len()..]), ino)));
-        }
-        Ok(())
-    }
-
-    /// Takes out a name and those below it.
-    fn below(&mut self, path: &str) -> Vec<(String, Ino)> {
-        let inside = format!("{path}/");
-        let mut names: Vec<String> = self
-            .names
-            .range(inside.clone()..)
-            .map(|(name, _)| name.clone())
-            .take_while(|name| name.starts_with(&inside))
-            .collect();
-        names.push(path.to_owned());
-        names.into_iter().filter_map(|name| self.names.remove(&name).map(|ino| (name, ino))).collect()
-    }
-
-    fn remove(&mut self, player: &mut Player, path: &str) -> Result<(), PlayError> {
-        if !self.names.contains_key(path) {
-            return Ok(());
-        }
-        let (above, name) = parted(path);
-        let (parent, is_dir) = (self.dir(player, above)?, self.is_dir(path));
-        self.forget(path);
-        player.call(
-            "removing",
-            |fs, now_ns| {
-                if is_dir { fs.rmdir(parent, name, now_ns) } else { fs.unlink(parent, name, now_ns) }
-            },
-        )
+/// What a call does, for whoever is told that it failed.
+fn doing(call: &Call) -> &'static str {
+    match call {
+        Call::Create { .. } => "making a file or a directory",
+        Call::Symlink { .. } | Call::Link { .. } => "making a link",
+        Call::Read { .. } => "reading",
+        Call::Write { .. } => "writing",
+        Call::Rename { .. } => "renaming",
+        Call::Unlink { .. } | Call::Rmdir { .. } => "removing",
+        _ => "changing a file",
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Op, Request, Trace, TraceError, wrong_path, wrong_range};
+use super::{Op, Request, Trace, TraceError, wrong_path, wrong_range, wrong_transfer};
 
 /// A call that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -255,7 +255,7 @@ impl Files {
             open.at = stands_at.saturating_add(bytes);
             stands_at
         });
-        if let Some(why) = wrong_range(offset, bytes) {
+        if let Some(why) = wrong_transfer(offset, bytes) {
             return Err(why);
         }
         let (file, end) = (open.file.clone(), offset + bytes);

@@ -135,6 +135,15 @@ fn wrong_range(offset: u64, bytes: u64) -> Option<String> {
     end.is_none().then(|| format!("{bytes} bytes at {offset} are beyond the longest file, {FILE_BYTES_MAX} bytes"))
 }
 
+/// The most that Linux moves in one call, bytes: a page less than 2 GiB.
+const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
+
+/// Why so many bytes cannot be read or written at once there, if they cannot.
+fn wrong_transfer(offset: u64, bytes: u64) -> Option<String> {
+    let too_many = || format!("no call moves {bytes} bytes, more than {TRANSFER_BYTES_MAX}");
+    wrong_range(offset, bytes).or_else(|| (bytes > TRANSFER_BYTES_MAX).then(too_many))
+}
+
 /// Why a path names no file below the root, if it does not.
 fn wrong_path(path: &str) -> Option<&'static str> {
     let mut parts = path.split('/');

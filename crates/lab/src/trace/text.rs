@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Op, ROOT, Request, Trace, TraceError, wrong_path, wrong_range};
+use super::{Op, ROOT, Request, Trace, TraceError, wrong_path, wrong_range, wrong_transfer};
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
@@ -136,7 +136,11 @@ fn ranged(name: Name, offset: u64, bytes: u64) -> Result<Op, String> {
         Name::Allocate => Op::Allocate { offset, bytes },
         _ => return Err(FIELDS.into()),
     };
-    wrong_range(offset, bytes).map_or(Ok(op), Err)
+    let why = match name {
+        Name::Read | Name::Write => wrong_transfer(offset, bytes),
+        _ => wrong_range(offset, bytes),
+    };
+    why.map_or(Ok(op), Err)
 }
 
 /// An operation with a second name.

@@ -40,6 +40,12 @@ fn wrong() -> Vec<(&'static str, String, usize, &'static str)> {
             3,
             "beyond the longest file",
         ),
+        (
+            "more bytes than a call moves",
+            own("{\"at\":6,\"op\":\"read\",\"file\":\"a\",\"offset\":0,\"bytes\":1099511627776}"),
+            3,
+            "no call moves 1099511627776 bytes",
+        ),
         ("a path out of the root", own("{\"at\":6,\"op\":\"sync\",\"file\":\"../a\"}"), 3, ".. in it"),
         ("a line that is cut", own("{\"at\":6,\"op\":\"sy"), 3, "EOF while parsing"),
         ("no number for a time", phone("1 soon write 36 4"), 2, "the time, µs"),
