@@ -16,6 +16,7 @@ mod energy;
 mod error;
 mod faults;
 pub mod image;
+mod make;
 mod ops;
 mod pairing;
 mod power;

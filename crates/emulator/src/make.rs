@@ -1,0 +1,111 @@
+//! How chips are made and copied.
+//!
+//! Invariant: a copy and its original share nothing that either can change.
+
+use std::{path::Path, sync::Arc};
+
+use crate::{
+    chip::Chip,
+    clock::Clock,
+    counters::Counters,
+    error::EmulatorError,
+    faults::{Armed, FaultConfig},
+    image::{self, ImageStore},
+    profile::Profile,
+    spec::Spec,
+    store::{Medium, RamStore, Store},
+    table::Table,
+};
+
+impl Chip {
+    /// A new chip in RAM, every block erased. `seed` decides all its chance events, and nothing else does.
+    pub fn new(profile: &Profile, seed: u64) -> Result<Self, EmulatorError> {
+        let spec = Arc::new(Spec::new(profile)?);
+        let shape = &spec.geometry;
+        let table = Table::new(shape.blocks, shape.pages_per_block);
+        let ram = RamStore::new(shape.blocks, shape.pages_per_block, shape.page_bytes);
+        Ok(Self::assemble(spec, seed, table, Medium::Ram(ram), 0))
+    }
+
+    /// A new chip in a new image file, every block erased. A file that exists is refused.
+    pub fn create_image(path: impl AsRef<Path>, profile: &Profile, seed: u64) -> Result<Self, EmulatorError> {
+        Self::make_image(path.as_ref(), profile, seed, false)
+    }
+
+    /// A new chip in an image file, in place of whatever regular file has that name, unless that is in use.
+    pub fn replace_image(path: impl AsRef<Path>, profile: &Profile, seed: u64) -> Result<Self, EmulatorError> {
+        Self::make_image(path.as_ref(), profile, seed, true)
+    }
+
+    fn make_image(path: &Path, profile: &Profile, seed: u64, replace: bool) -> Result<Self, EmulatorError> {
+        let spec = Arc::new(Spec::new(profile)?);
+        let store = ImageStore::create(path, &spec, seed, replace)?;
+        let table = Table::new(spec.geometry.blocks, spec.geometry.pages_per_block);
+        Ok(Self::assemble(spec, seed, table, Medium::Image(store), 0))
+    }
+
+    /// The chip in an image file, as its last user left it. Its power is on.
+    ///
+    /// Opened `read_only`, it shares the image with others who only read; programs and erases then fail with
+    /// [`nand::NandError::Medium`] and `EROFS`.
+    pub fn open_image(path: impl AsRef<Path>, read_only: bool) -> Result<Self, EmulatorError> {
+        let image::Opened { spec, seed, table, store, now_ns } = ImageStore::open(path.as_ref(), read_only)?;
+        Ok(Self::assemble(Arc::new(spec), seed, table, Medium::Image(store), now_ns))
+    }
+
+    fn assemble(spec: Arc<Spec>, seed: u64, table: Table, medium: Medium, now_ns: u64) -> Self {
+        let dies = spec.geometry.dies();
+        Self {
+            clock: Clock::new(dies, spec.geometry.channels, now_ns),
+            spec,
+            seed,
+            table,
+            store: Store::new(medium),
+            counters: Counters::default(),
+            faults: FaultConfig::default(),
+            armed: Armed::default(),
+            powered: true,
+            programs_done: 0,
+            erases_done: 0,
+            in_flight: vec![None; dies as usize],
+            failures: Vec::new(),
+            recorder: None,
+        }
+    }
+
+    /// A copy that changes independently, always in RAM.
+    ///
+    /// Of a chip in RAM this is cheap: the pages are shared until either side programs. Of a chip in an image it reads
+    /// everything that was programmed; pages that the host fails to read are uncorrectable in the copy.
+    pub fn snapshot(&self) -> Self {
+        let mut table = self.table.clone();
+        let (medium, in_flight) = match &self.store.medium {
+            Medium::Ram(ram) => (Medium::Ram(ram.clone()), self.in_flight.clone()),
+            Medium::Image(image) => {
+                (Medium::Ram(RamStore::load(image, &self.spec, &mut table)), vec![None; self.in_flight.len()])
+            }
+        };
+        Self {
+            spec: Arc::clone(&self.spec),
+            seed: self.seed,
+            table,
+            store: Store { medium, failing: self.store.failing },
+            clock: self.clock.clone(),
+            counters: self.counters,
+            faults: self.faults.clone(),
+            armed: self.armed.clone(),
+            powered: self.powered,
+            programs_done: self.programs_done,
+            erases_done: self.erases_done,
+            in_flight,
+            failures: self.failures.clone(),
+            recorder: self.recorder.clone(),
+        }
+    }
+}
+
+impl Clone for Chip {
+    fn clone(&self) -> Self {
+        self.snapshot()
+    }
+}
