@@ -274,7 +274,7 @@ impl Chip {
         }
         meta.next_unit = unit + 1;
         meta.failed |= fails;
-        self.commit_or_restore(block, saved)
+        self.commit_or_restore(block, saved.as_ref())
     }
 
     /// Erases a block and keeps what it held as in flight, or, where the medium refuses, does nothing.
@@ -283,7 +283,7 @@ impl Chip {
         let meta = self.table.meta_mut(block);
         if fails {
             meta.failed = true;
-            return self.commit_or_restore(block, Some(saved));
+            return self.commit_or_restore(block, Some(&saved));
         }
         meta.erase_count = meta.erase_count.saturating_add(1);
         if mode == CellMode::Slc {
@@ -294,15 +294,15 @@ impl Chip {
         meta.reads = 0;
         meta.programmed_ns = 0;
         self.table.states_mut(block).fill(PageState::Erased);
-        self.commit_or_restore(block, Some(saved.clone()))?;
+        self.commit_or_restore(block, Some(&saved))?;
         let erased = self.store.erase(block);
         self.in_flight[die] = Some(InFlight::Erase { block, saved, erased });
         Ok(())
     }
 
-    fn commit_or_restore(&mut self, block: u32, saved: Option<Saved>) -> Result<(), NandError> {
+    fn commit_or_restore(&mut self, block: u32, saved: Option<&Saved>) -> Result<(), NandError> {
         let result = self.commit(block);
-        if let (Err(_), Some(saved)) = (&result, &saved) {
+        if let (Err(_), Some(saved)) = (&result, saved) {
             self.table.restore(block, saved);
         }
         result
