@@ -55,12 +55,17 @@ impl Chip {
     pub fn sync_image(&mut self) -> Result<(), EmulatorError> {
         let now_ns = self.clock.now_ns();
         match &mut self.store.medium {
-            Medium::Ram(_) => Ok(()),
+            Medium::Ram(_) | Medium::Spare(_) => Ok(()),
             Medium::Image(image) => {
                 image.save_reads(&mut self.table, now_ns)?;
                 image.sync()
             }
         }
+    }
+
+    /// Whether it keeps the data of pages, which only a chip made by [`Chip::without_data`] does not.
+    pub fn keeps_data(&self) -> bool {
+        !matches!(self.store.medium, Medium::Spare(_))
     }
 
     /// The profile it was made from.

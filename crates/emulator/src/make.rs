@@ -13,7 +13,7 @@ use crate::{
     image::{self, ImageStore},
     profile::Profile,
     spec::Spec,
-    store::{Medium, RamStore, Store},
+    store::{Medium, RamStore, SpareStore, Store},
     table::Table,
 };
 
@@ -25,6 +25,15 @@ impl Chip {
         let table = Table::new(shape.blocks, shape.pages_per_block);
         let ram = RamStore::new(shape.blocks, shape.pages_per_block, shape.page_bytes);
         Ok(Self::assemble(spec, seed, table, Medium::Ram(ram), 0))
+    }
+
+    /// A new chip in RAM that keeps spare bytes and no data: programmed pages read as zeros. All else is as with
+    /// [`Chip::new`], at a small part of the time and the memory.
+    pub fn without_data(profile: &Profile, seed: u64) -> Result<Self, EmulatorError> {
+        let spec = Arc::new(Spec::new(profile)?);
+        let table = Table::new(spec.geometry.blocks, spec.geometry.pages_per_block);
+        let store = SpareStore::new(spec.geometry.blocks, spec.geometry.pages_per_block);
+        Ok(Self::assemble(spec, seed, table, Medium::Spare(store), 0))
     }
 
     /// A new chip in a new image file, every block erased. A file that exists is refused.
@@ -75,12 +84,13 @@ impl Chip {
 
     /// A copy that changes independently, always in RAM.
     ///
-    /// Of a chip in RAM this is cheap: the pages are shared until either side programs. Of a chip in an image it reads
-    /// everything that was programmed; pages that the host fails to read are uncorrectable in the copy.
+    /// Of a chip in RAM this is cheap: what pages hold is shared until either side programs. Of a chip in an image it
+    /// reads everything that was programmed; pages that the host fails to read are uncorrectable in the copy.
     pub fn snapshot(&self) -> Self {
         let mut table = self.table.clone();
         let (medium, in_flight) = match &self.store.medium {
             Medium::Ram(ram) => (Medium::Ram(ram.clone()), self.in_flight.clone()),
+            Medium::Spare(store) => (Medium::Spare(store.clone()), self.in_flight.clone()),
             Medium::Image(image) => {
                 (Medium::Ram(RamStore::load(image, &self.spec, &mut table)), vec![None; self.in_flight.len()])
             }

@@ -1,9 +1,10 @@
-//! Where the bytes of pages live: in RAM or in an image file.
+//! Where the bytes of pages live: in RAM, all of them or the spare ones alone, or in an image file.
 //!
 //! A store knows bytes and blocks, not rules. Invariant: bytes are meaningful only where the chip's table says that a
 //! page holds some; for a chip in an image, [`Store::commit`] is the one moment at which an operation takes effect.
 
 mod ram;
+mod spare;
 
 use std::io;
 
@@ -12,11 +13,16 @@ use crate::{
     table::{BlockMeta, PageState},
 };
 
-pub(crate) use ram::{BlockData, RamStore};
+pub(crate) use ram::RamStore;
+pub(crate) use spare::SpareStore;
+
+use ram::BlockData;
+use spare::BlockSpare;
 
 #[derive(Debug)]
 pub(crate) enum Medium {
     Ram(RamStore),
+    Spare(SpareStore),
     Image(ImageStore),
 }
 
@@ -30,7 +36,11 @@ pub(crate) struct Store {
 /// The contents of a block that is being erased, for as long as the erase may still be undone. In an image they stay
 /// where they are until then.
 #[derive(Clone, Debug)]
-pub(crate) struct Erased(Option<BlockData>);
+pub(crate) enum Erased {
+    Pages(BlockData),
+    Spare(BlockSpare),
+    InPlace,
+}
 
 impl Store {
     pub(crate) fn new(medium: Medium) -> Self {
@@ -56,12 +66,11 @@ impl Store {
     pub(crate) fn put(&mut self, block: u32, page: u32, data: &[u8], spare: &[u8]) -> io::Result<()> {
         self.writable()?;
         match &mut self.medium {
-            Medium::Ram(ram) => {
-                ram.put(block, page, data, spare);
-                Ok(())
-            }
-            Medium::Image(image) => image.put(block, page, data, spare),
+            Medium::Ram(ram) => ram.put(block, page, data, spare),
+            Medium::Spare(store) => store.put(block, page, spare),
+            Medium::Image(image) => image.put(block, page, data, spare)?,
         }
+        Ok(())
     }
 
     /// Gets bytes of a page from `column` on, and its first spare bytes.
@@ -74,35 +83,37 @@ impl Store {
         spare: &mut [u8],
     ) -> io::Result<()> {
         match &self.medium {
-            Medium::Ram(ram) => {
-                ram.get(block, page, column, data, spare);
-                Ok(())
-            }
-            Medium::Image(image) => image.get(block, page, column, data, spare),
+            Medium::Ram(ram) => ram.get(block, page, column, data, spare),
+            Medium::Spare(store) => store.get(block, page, data, spare),
+            Medium::Image(image) => image.get(block, page, column, data, spare)?,
         }
+        Ok(())
     }
 
     /// Empties a block; what it held is kept until [`Store::forget`] or [`Store::bring_back`].
     pub(crate) fn erase(&mut self, block: u32) -> Erased {
         match &mut self.medium {
-            Medium::Ram(ram) => Erased(Some(ram.erase(block))),
-            Medium::Image(_) => Erased(None),
+            Medium::Ram(ram) => Erased::Pages(ram.erase(block)),
+            Medium::Spare(store) => Erased::Spare(store.erase(block)),
+            Medium::Image(_) => Erased::InPlace,
         }
     }
 
     /// Gives up the contents of an erased block.
     pub(crate) fn forget(&mut self, block: u32, erased: Erased) {
-        match (&mut self.medium, erased.0) {
-            (Medium::Ram(ram), Some(data)) => ram.recycle(data),
+        match (&mut self.medium, erased) {
+            (Medium::Ram(ram), Erased::Pages(data)) => ram.recycle(data),
             (Medium::Image(image), _) => image.punch(block),
-            (Medium::Ram(_), None) => {}
+            _ => {}
         }
     }
 
     /// Undoes an erase.
     pub(crate) fn bring_back(&mut self, block: u32, erased: Erased) {
-        if let (Medium::Ram(ram), Some(data)) = (&mut self.medium, erased.0) {
-            ram.bring_back(block, data);
+        match (&mut self.medium, erased) {
+            (Medium::Ram(ram), Erased::Pages(data)) => ram.bring_back(block, data),
+            (Medium::Spare(store), Erased::Spare(spare)) => store.bring_back(block, spare),
+            _ => {}
         }
     }
 
@@ -110,7 +121,7 @@ impl Store {
     pub(crate) fn commit(&mut self, block: u32, meta: &BlockMeta, states: &[PageState], now_ns: u64) -> io::Result<()> {
         self.writable()?;
         match &mut self.medium {
-            Medium::Ram(_) => Ok(()),
+            Medium::Ram(_) | Medium::Spare(_) => Ok(()),
             Medium::Image(image) => image.commit(block, meta, states, now_ns),
         }
     }

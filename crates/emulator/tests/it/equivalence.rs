@@ -1,17 +1,17 @@
-//! A chip in an image behaves as a chip in RAM does, whatever is done to both.
+//! A chip in an image behaves as a chip in RAM does, and one without data as one with, whatever is done to both.
 
-use crate::common::{contents, profile, program_tagged, read};
-use emulator::{Chip, Corruption, FaultConfig};
+use crate::common::{PageContents, contents, page_contents, pattern, profile};
+use emulator::{BitErrors, Chip, Corruption, FaultConfig};
 use nand::{Cause, CellMode, Nand};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Program { block: u32, skip: u32, mode: CellMode, tag: u32 },
+    Program { block: u32, skip: u32, mode: CellMode, tag: u32, spare: usize },
     Erase { block: u32 },
     Read { block: u32, page: u32 },
     MarkBad { block: u32 },
-    Corrupt { block: u32, page: u32 },
+    Corrupt { block: u32, page: u32, spare: bool },
     Barrier,
     Idle { ns: u64 },
     Cut { n: u64 },
@@ -23,13 +23,15 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let block = 0..8u32;
     let mode = prop_oneof![Just(CellMode::Slc), Just(CellMode::Native)];
+    let spare = prop_oneof![2 => Just(64usize), 2 => Just(16usize), 1 => 0..64usize];
     prop_oneof![
-        12 => (block.clone(), prop_oneof![6 => Just(0u32), 1 => 0..5u32], mode, 0..1000u32)
-            .prop_map(|(block, skip, mode, tag)| Step::Program { block, skip, mode, tag }),
+        12 => (block.clone(), prop_oneof![6 => Just(0u32), 1 => 0..5u32], mode, 0..1000u32, spare)
+            .prop_map(|(block, skip, mode, tag, spare)| Step::Program { block, skip, mode, tag, spare }),
         3 => block.clone().prop_map(|block| Step::Erase { block }),
         4 => (block.clone(), 0..16u32).prop_map(|(block, page)| Step::Read { block, page }),
         1 => (5..8u32).prop_map(|block| Step::MarkBad { block }),
-        1 => (block, 0..16u32).prop_map(|(block, page)| Step::Corrupt { block, page }),
+        1 => (block, 0..16u32, any::<bool>())
+            .prop_map(|(block, page, spare)| Step::Corrupt { block, page, spare }),
         2 => Just(Step::Barrier),
         1 => (0..3_000_000u64).prop_map(|ns| Step::Idle { ns }),
         2 => (0..6u64).prop_map(|n| Step::Cut { n }),
@@ -39,18 +41,29 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// What a caller looks at when it reads a page.
+type Look = fn(&mut Chip, u32, u32) -> PageContents;
+
+fn all_but_data(chip: &mut Chip, block: u32, page: u32) -> PageContents {
+    page_contents(chip, block, page).map(|(_, spare)| (Vec::new(), spare))
+}
+
 /// Does one step and says everything its caller can see of it.
-fn apply(chip: &mut Chip, step: &Step) -> String {
+fn apply(chip: &mut Chip, step: &Step, look: Look) -> String {
     match *step {
-        Step::Program { block, skip, mode, tag } => {
+        Step::Program { block, skip, mode, tag, spare } => {
             let unit = chip.next_unit(block) + skip;
             let mode = chip.block_mode(block).unwrap_or(mode);
-            format!("{:?}", program_tagged(chip, block, unit, mode, tag))
+            let (data, spare) = (pattern(tag, 4096), pattern(tag + 1, spare));
+            format!("{:?}", chip.program(block, unit, mode, &data, &spare, Cause::Host))
         }
         Step::Erase { block } => format!("{:?}", chip.erase(block, Cause::Gc)),
-        Step::Read { block, page } => format!("{:?}", read(chip, block, page)),
+        Step::Read { block, page } => format!("{:?}", look(chip, block, page)),
         Step::MarkBad { block } => format!("{:?}", chip.mark_bad(block)),
-        Step::Corrupt { block, page } => format!("{:?}", chip.corrupt_page(block, page, Corruption::FlipBits(9))),
+        Step::Corrupt { block, page, spare } => {
+            let corruption = if spare { Corruption::FlipSpareBits(9) } else { Corruption::FlipBits(9) };
+            format!("{:?}", chip.corrupt_page(block, page, corruption))
+        }
         Step::Barrier => {
             let mut failures = Vec::new();
             format!("{:?} {failures:?}", chip.barrier(&mut failures))
@@ -75,6 +88,15 @@ fn apply(chip: &mut Chip, step: &Step) -> String {
     }
 }
 
+/// What is known of each block besides what its pages hold.
+fn state(chip: &Chip) -> Vec<impl PartialEq + std::fmt::Debug + use<>> {
+    (0..8)
+        .map(|b| {
+            (chip.erase_count(b), chip.next_unit(b), chip.block_mode(b), chip.is_bad(b), chip.wear(b), chip.cycles(b))
+        })
+        .collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -94,7 +116,8 @@ proptest! {
         ram.set_faults(faults.clone());
         image.set_faults(faults.clone());
         for step in &steps {
-            prop_assert_eq!(apply(&mut ram, step), apply(&mut image, step), "{:?}", step);
+            let (in_ram, in_image) = (apply(&mut ram, step, page_contents), apply(&mut image, step, page_contents));
+            prop_assert_eq!(in_ram, in_image, "{:?}", step);
             prop_assert_eq!(ram.now_ns(), image.now_ns());
             prop_assert_eq!(ram.counters(), image.counters());
             prop_assert_eq!(ram.operations(), image.operations());
@@ -104,10 +127,6 @@ proptest! {
             chip.cancel_cut();
             chip.power_on();
         }
-        let state = |chip: &Chip| {
-            (0..8).map(|b| (chip.erase_count(b), chip.next_unit(b), chip.block_mode(b), chip.is_bad(b), chip.wear(b)))
-                .collect::<Vec<_>>()
-        };
         prop_assert_eq!(state(&ram), state(&image));
         drop(image);
         let mut image = Chip::open_image(&path, false).unwrap();
@@ -115,5 +134,45 @@ proptest! {
         let expected = contents(&mut ram);
         prop_assert!(contents(&mut copy) == expected);
         prop_assert!(contents(&mut image) == expected);
+    }
+
+    #[test]
+    fn a_chip_without_data_is_a_chip_with_data_in_all_else(
+        steps in prop::collection::vec(step(), 1..120),
+        seed in 0..1000u64,
+        dies in prop_oneof![Just(1u16), Just(4u16)],
+    ) {
+        let mut profile = profile();
+        profile.geometry.dies_per_chip = dies;
+        profile.geometry.spare_ecc = false;
+        (profile.errors.slc.fresh, profile.errors.native.fresh) = (1e-3, 1e-3);
+        let faults = FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::power_cuts(seed) };
+        let mut full = Chip::new(&profile, seed).unwrap();
+        let mut bare = Chip::without_data(&profile, seed).unwrap();
+        full.set_faults(faults.clone());
+        bare.set_faults(faults);
+        for step in &steps {
+            let (with, without) = (apply(&mut full, step, all_but_data), apply(&mut bare, step, all_but_data));
+            prop_assert_eq!(with, without, "{:?}", step);
+            prop_assert_eq!(full.now_ns(), bare.now_ns());
+            prop_assert_eq!(full.counters(), bare.counters());
+            prop_assert_eq!(full.operations(), bare.operations());
+        }
+        let mut copy = bare.snapshot();
+        for chip in [&mut full, &mut bare, &mut copy] {
+            chip.cancel_cut();
+            chip.power_on();
+        }
+        prop_assert_eq!(state(&full), state(&bare));
+        prop_assert_eq!(full.written_pages(), bare.written_pages());
+        for (block, page) in (0..8).flat_map(|block| (0..128).map(move |page| (block, page))) {
+            let expected = all_but_data(&mut full, block, page);
+            let found = page_contents(&mut bare, block, page);
+            if let Ok((data, _)) = &found {
+                prop_assert!(data.iter().all(|&byte| byte == data[0]) && [0, 0xFF].contains(&data[0]));
+            }
+            prop_assert_eq!(found.map(|(_, spare)| (Vec::new(), spare)), expected.clone());
+            prop_assert_eq!(all_but_data(&mut copy, block, page), expected);
+        }
     }
 }

@@ -6,3 +6,4 @@ mod faults;
 mod image;
 mod profiles;
 mod rules;
+mod without_data;

@@ -55,16 +55,19 @@ pub fn barrier(chip: &mut Chip) -> Vec<Failure> {
 /// A page's data and spare bytes, or why they cannot be read.
 pub type PageContents = Result<(Vec<u8>, Vec<u8>), NandError>;
 
+pub fn page_contents(chip: &mut Chip, block: u32, page: u32) -> PageContents {
+    let mut data = vec![0; chip.geometry().page_bytes as usize];
+    let mut spare = vec![0; chip.geometry().spare_bytes as usize];
+    chip.read(block, page, 0, &mut data, &mut spare, Cause::Host).map(|_| (data, spare))
+}
+
 /// What every page of the chip reads as; the virtual time that takes is part of the chip's life.
 pub fn contents(chip: &mut Chip) -> Vec<PageContents> {
     let (blocks, pages) = (chip.geometry().blocks, chip.geometry().pages_per_block);
     let mut all = Vec::new();
     for block in 0..blocks {
         for page in 0..pages {
-            let mut data = vec![0; chip.geometry().page_bytes as usize];
-            let mut spare = vec![0; chip.geometry().spare_bytes as usize];
-            let result = chip.read(block, page, 0, &mut data, &mut spare, Cause::Host);
-            all.push(result.map(|_| (data, spare)));
+            all.push(page_contents(chip, block, page));
         }
     }
     all
