@@ -70,11 +70,15 @@ fn every_page_stands_on_one_word_line() {
 }
 
 #[test]
-fn the_figures_of_the_papers_are_kept() {
+fn the_figures_of_the_papers_and_the_data_sheet_are_kept() {
     let k9 = Profile::builtin("k9f5608u0m").unwrap();
     assert_eq!(k9.timing.native.read_ns, [35_900]);
     assert_eq!((k9.timing.native.program_ns[0], k9.timing.native.erase_ns), (226_000, 2_000_000));
     assert_eq!((k9.geometry.page_bytes, k9.geometry.pages_per_block, k9.geometry.spare_bytes), (512, 32, 16));
+    let k9k8 = Profile::builtin("k9k8g08u0m").unwrap();
+    assert_eq!((k9k8.capacity_bytes(), k9k8.geometry.page_bytes, k9k8.geometry.pages_per_block), (1 << 30, 2048, 64));
+    assert_eq!((k9k8.timing.native.read_ns[0], k9k8.timing.native.program_ns[0]), (25_000, 200_000));
+    assert_eq!((k9k8.timing.native.erase_ns, k9k8.timing.bus_ps_per_byte), (1_500_000, 25_000));
     let codesign = Profile::builtin("codesign-mlc8").unwrap();
     assert_eq!((codesign.geometry.channels, codesign.geometry.pages_per_block), (8, 256));
     let tlc = Chip::new(&Profile::builtin("tlc-3d").unwrap(), 0).unwrap();
