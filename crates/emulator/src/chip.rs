@@ -63,7 +63,7 @@ impl Chip {
         }
     }
 
-    /// Whether it keeps the data of pages, which only a chip made by [`Chip::without_data`] does not.
+    /// Whether it keeps the data of all pages, which only a chip made by [`Chip::without_data`] does not.
     pub fn keeps_data(&self) -> bool {
         !matches!(self.store.medium, Medium::Spare(_))
     }

@@ -1,7 +1,7 @@
 //! An emulated NAND chip.
 //!
 //! [`Chip`] implements [`nand::Nand`] in RAM, with snapshots cheap enough to cut the power at every operation; in RAM
-//! without data, for translation layers on large chips; or in an image file that a killed process leaves whole. A
+//! without host data, for translation layers on large chips; or in an image file that a killed process leaves whole. A
 //! [`Profile`] says what kind of chip it is; a [`FaultConfig`], all off by default, what goes wrong. Invariant: nothing
 //! depends on real time or on anything but the profile, the seed and the calls made, so one seed and one history give
 //! the same bytes, errors and times anywhere.

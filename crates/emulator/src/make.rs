@@ -27,8 +27,9 @@ impl Chip {
         Ok(Self::assemble(spec, seed, table, Medium::Ram(ram), 0))
     }
 
-    /// A new chip in RAM that keeps spare bytes and no data: programmed pages read as zeros. All else is as with
-    /// [`Chip::new`], at a small part of the time and the memory.
+    /// A new chip in RAM that keeps tags and the translation layer's own pages, but no host data: a page keeps its spare
+    /// bytes, and its data only if it is programmed for [`nand::Cause::Metadata`]; for any other cause it reads as
+    /// zeros. All else is as with [`Chip::new`], at a small part of the time and the memory.
     pub fn without_data(profile: &Profile, seed: u64) -> Result<Self, EmulatorError> {
         let spec = Arc::new(Spec::new(profile)?);
         let table = Table::new(spec.geometry.blocks, spec.geometry.pages_per_block);

@@ -20,6 +20,14 @@ enum Fate {
     PowerCut,
 }
 
+/// What a unit is programmed with.
+struct UnitBytes<'a> {
+    data: &'a [u8],
+    spare: &'a [u8],
+    /// Whether a chip without host data keeps `data` too.
+    keep: bool,
+}
+
 impl Nand for Chip {
     fn geometry(&self) -> &Geometry {
         &self.spec.geometry
@@ -90,7 +98,8 @@ impl Nand for Chip {
         let die = self.claim_die(block);
         let fate = self.program_fate(block);
         let before = *self.table.meta(block);
-        self.apply_program(block, unit, mode, data, spare, fate == Fate::Fails)?;
+        let bytes = UnitBytes { data, spare, keep: cause == Cause::Metadata };
+        self.apply_program(block, unit, mode, bytes, fate == Fate::Fails)?;
         self.programs_done += 1;
         self.in_flight[die] = Some(InFlight::Program { block, unit, mode, before });
         if fate == Fate::PowerCut {
@@ -246,10 +255,10 @@ impl Chip {
         block: u32,
         unit: u32,
         mode: CellMode,
-        data: &[u8],
-        spare: &[u8],
+        bytes: UnitBytes<'_>,
         fails: bool,
     ) -> Result<(), NandError> {
+        let UnitBytes { data, spare, keep } = bytes;
         let saved = self.store.is_image().then(|| self.table.save(block));
         let page_bytes = self.spec.geometry.page_bytes as usize;
         let spare_bytes = self.spec.geometry.spare_bytes as usize;
@@ -258,7 +267,9 @@ impl Chip {
             let page_data = &data[index * page_bytes..(index + 1) * page_bytes];
             let page_spare =
                 &spare[(index * spare_bytes).min(spare.len())..((index + 1) * spare_bytes).min(spare.len())];
-            self.store.put(block, page, page_data, page_spare).map_err(|error| medium("writing the image", &error))?;
+            self.store
+                .put(block, page, page_data, page_spare, keep)
+                .map_err(|error| medium("writing the image", &error))?;
         }
         for &page in pages {
             let lost = fails || self.table.state(block, page) == PageState::Weak;

@@ -199,7 +199,8 @@ impl Chip {
                 each_word(&mut spare, |word| word ^ sparse(rng, rate));
             }
         }
-        self.store.put(block, page, &data, &spare).map_err(|error| medium("writing the image", &error))?;
+        let keep = self.store.holds_data(block, page);
+        self.store.put(block, page, &data, &spare, keep).map_err(|error| medium("writing the image", &error))?;
         Ok(PageState::Programmed)
     }
 }

@@ -72,7 +72,8 @@ impl Chip {
         let mut data = vec![0xFF; shape.page_bytes as usize];
         let mut spare = vec![0xFF; shape.spare_bytes as usize];
         self.settle_die(die);
-        if self.table.state(block, page).holds_bytes() {
+        let programmed = self.table.state(block, page).holds_bytes();
+        if programmed {
             self.store
                 .get(block, page, 0, &mut data, &mut spare)
                 .map_err(|error| medium("reading the image", &error))?;
@@ -83,7 +84,9 @@ impl Chip {
             Corruption::FlipSpareBits(count) => flip(&mut spare, count, &mut rng),
             Corruption::Uncorrectable | Corruption::Unstable => {}
         }
-        self.store.put(block, page, &data, &spare).map_err(|error| medium("writing the image", &error))?;
+        // What an erased page seems to hold is no host data.
+        let keep = !programmed || self.store.holds_data(block, page);
+        self.store.put(block, page, &data, &spare, keep).map_err(|error| medium("writing the image", &error))?;
         self.table.set_state(block, page, corruption.state());
         self.commit(block)
     }

@@ -1,4 +1,4 @@
-//! Where the bytes of pages live: in RAM, all of them or the spare ones alone, or in an image file.
+//! Where the bytes of pages live: in RAM, all of them or the spare ones with chosen data, or in an image file.
 //!
 //! A store knows bytes and blocks, not rules. Invariant: bytes are meaningful only where the chip's table says that a
 //! page holds some; for a chip in an image, [`Store::commit`] is the one moment at which an operation takes effect.
@@ -62,12 +62,13 @@ impl Store {
         }
     }
 
-    /// Puts bytes into a page; spare bytes past the end of `spare` are `0xFF`.
-    pub(crate) fn put(&mut self, block: u32, page: u32, data: &[u8], spare: &[u8]) -> io::Result<()> {
+    /// Puts bytes into a page; spare bytes past the end of `spare` are `0xFF`. Without `keep`, a medium that has a choice
+    /// lets the data go.
+    pub(crate) fn put(&mut self, block: u32, page: u32, data: &[u8], spare: &[u8], keep: bool) -> io::Result<()> {
         self.writable()?;
         match &mut self.medium {
             Medium::Ram(ram) => ram.put(block, page, data, spare),
-            Medium::Spare(store) => store.put(block, page, spare),
+            Medium::Spare(store) => store.put(block, page, keep.then_some(data), spare),
             Medium::Image(image) => image.put(block, page, data, spare)?,
         }
         Ok(())
@@ -84,10 +85,18 @@ impl Store {
     ) -> io::Result<()> {
         match &self.medium {
             Medium::Ram(ram) => ram.get(block, page, column, data, spare),
-            Medium::Spare(store) => store.get(block, page, data, spare),
+            Medium::Spare(store) => store.get(block, page, column, data, spare),
             Medium::Image(image) => image.get(block, page, column, data, spare)?,
         }
         Ok(())
+    }
+
+    /// Whether the data that was put into a page is there to be got.
+    pub(crate) fn holds_data(&self, block: u32, page: u32) -> bool {
+        match &self.medium {
+            Medium::Ram(_) | Medium::Image(_) => true,
+            Medium::Spare(store) => store.holds_data(block, page),
+        }
     }
 
     /// Empties a block; what it held is kept until [`Store::forget`] or [`Store::bring_back`].
