@@ -1,0 +1,25 @@
+//! Flash translation layers: block devices made of a [`nand::Nand`] chip, which recover from a power cut at any operation.
+//!
+//! From the ground up: `flash` (pages with tags, free blocks, anchors, counts), then a folder a scheme: `log_block`. Each
+//! is a [`BlockDevice`]. Invariant: no input makes it panic, and a sector reads as it was written last or not at all.
+#![cfg_attr(not(feature = "std"), no_std)]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unreachable)
+)]
+
+extern crate alloc;
+
+mod device;
+mod error;
+mod flash;
+pub mod log_block;
+mod scheme;
+mod settings;
+
+pub use device::BlockDevice;
+pub use error::{Error, Result};
+pub use flash::counts::{ByCause, Counts};
+pub use scheme::{Device, Scheme};
+pub use settings::{Format, Options, Payload, TooLarge, Victim};

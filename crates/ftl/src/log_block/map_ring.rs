@@ -1,0 +1,120 @@
+//! The round of map blocks: cleaning the next one, going on in it, and exchanging one that is worn or bad.
+//!
+//! Invariant: a map block is erased only when no page of it counts, and the anchor names a block before the first page of
+//! the map is written to it.
+
+use nand::{Cause, Nand};
+
+use super::map_blocks::{Books, MapBlocks};
+use crate::Result;
+use crate::flash::{Flash, Outcome, Place};
+
+/// Pages kept beyond those that cleaning takes: a mount after a power cut uses up two.
+const SLACK_PAGES: u32 = 4;
+
+impl MapBlocks {
+    /// Sees to it that a sequence of so many pages can be written, and the next map block be cleaned after it.
+    pub fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, pages: u32) -> Result<()> {
+        self.fill_suspect(flash)?;
+        loop {
+            let remaining = flash.pages_per_block().saturating_sub(self.next_page);
+            let (valid, fragment) = self.valid_in_next(flash);
+            if remaining >= pages + valid + SLACK_PAGES.min(flash.pages_per_block() / 8) {
+                return Ok(());
+            }
+            match fragment {
+                Some(fragment) if remaining > 0 => {
+                    self.fetch(flash, fragment)?;
+                    flash.counts_mut().map_copies += 1;
+                    if self.put(flash, books, fragment, true, 0)? == Outcome::Failed {
+                        self.replace_current(flash, books)?;
+                    }
+                }
+                // Repeated power cuts can use up the pages that were kept for it.
+                Some(_) => self.extend(flash, books)?,
+                None => self.advance(flash, books)?,
+            }
+        }
+    }
+
+    /// Pages that count in the next map block, and the fragment of one of them.
+    fn valid_in_next<N: Nand>(&self, flash: &Flash<N>) -> (u32, Option<u32>) {
+        let first = self.block_at(self.next()) * flash.pages_per_block();
+        let its = first..first + flash.pages_per_block();
+        let mut valid = self.directory.iter().zip(0..).filter(|(place, _)| its.contains(place)).map(|(_, at)| at);
+        let fragment = valid.next();
+        (valid.count() as u32 + u32::from(fragment.is_some()), fragment)
+    }
+
+    /// The page that may have been half programmed at a power cut is used up.
+    fn fill_suspect<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
+        if core::mem::take(&mut self.is_suspect) && self.next_page < flash.pages_per_block() {
+            flash.use_up(Place { block: self.block_at(self.current), page: self.next_page })?;
+            self.next_page += 1;
+        }
+        Ok(())
+    }
+
+    /// Goes on in the next map block of the round, of which no page counts.
+    fn advance<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>) -> Result<()> {
+        let next = self.next();
+        let block = self.block_at(next);
+        if flash.is_bad(block) || self.record.ring.len() > self.ring_len {
+            return self.drop_from_ring(flash, books, next);
+        }
+        self.turns += 1;
+        let swap = self.swap_every > 0 && self.turns.is_multiple_of(self.swap_every) && books.pool.free() > 2;
+        if swap {
+            self.exchange(flash, books, next)?;
+            books.pool.release(block);
+            flash.counts_mut().swaps += 1;
+        } else if !self.next_is_erased && flash.erase(block, Cause::Metadata)? == Outcome::Failed {
+            flash.mark_bad(block)?;
+            self.exchange(flash, books, next)?;
+        }
+        (self.current, self.next_page, self.next_is_erased) = (next, 0, false);
+        Ok(())
+    }
+
+    /// A free block takes the place of a map block in the round.
+    fn exchange<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, turn: usize) -> Result<()> {
+        let free = books.pool.take(flash, Cause::WearLevel)?;
+        if let Some(slot) = self.record.ring.get_mut(turn) {
+            *slot = free;
+        }
+        self.anchors.write(flash, &self.record)?;
+        books.pool.commit(free);
+        Ok(())
+    }
+
+    fn drop_from_ring<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, turn: usize) -> Result<()> {
+        let block = self.record.ring.remove(turn);
+        if turn < self.current {
+            self.current -= 1;
+        }
+        self.anchors.write(flash, &self.record)?;
+        if !flash.is_bad(block) {
+            books.pool.release(block);
+        }
+        if self.record.ring.len() < self.ring_len {
+            self.extend(flash, books)?;
+        }
+        Ok(())
+    }
+
+    /// A free block joins the round and is written next.
+    fn extend<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>) -> Result<()> {
+        let free = books.pool.take(flash, Cause::Metadata)?;
+        self.record.ring.insert(self.current + 1, free);
+        self.anchors.write(flash, &self.record)?;
+        books.pool.commit(free);
+        (self.current, self.next_page, self.next_is_erased) = (self.current + 1, 0, false);
+        Ok(())
+    }
+
+    /// The current map block has gone bad; what it holds can still be read until it is cleaned.
+    pub(super) fn replace_current<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>) -> Result<()> {
+        flash.mark_bad(self.block_at(self.current))?;
+        self.extend(flash, books)
+    }
+}

@@ -1,0 +1,193 @@
+//! The log-block scheme (Kim et al. 2002, §III): data blocks mapped by block, and a few log blocks mapped by page.
+//!
+//! Small writes go to a log block of their data block until that is full, or another data block wants one; then the two
+//! are merged, or the log block takes the data block's place as it is. With map blocks (L) the block map is on flash and a
+//! start-up reads map blocks and log blocks only; without (L-M) it is in memory, and a start-up reads every block.
+//!
+//! Invariant: what a request returned for is durable, and a request of several sectors is there as a whole or not at all.
+
+mod fragment;
+mod idle;
+mod inspect;
+mod log;
+mod map_blocks;
+mod map_open;
+mod map_ring;
+mod merge;
+mod recover;
+mod scan;
+mod table;
+mod trim;
+mod undo;
+pub mod victim;
+mod write;
+
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use crate::device::Span;
+use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
+use crate::flash::counts::Counts;
+use crate::flash::pool::Pool;
+use crate::flash::tag::Kind;
+use crate::flash::{Flash, Found, Place};
+use crate::settings::{Format, Options};
+use crate::{BlockDevice, Error, Result, Scheme};
+use fragment::Shape;
+use log::{Entry, Log};
+use map_blocks::{Books, MapBlocks};
+use table::Table;
+
+/// Free blocks that no request takes: for a merge, and for one whose block goes bad in it.
+const RESERVE_BLOCKS: u32 = 2;
+
+/// A block device of the log-block scheme.
+#[derive(Clone, Debug)]
+pub struct LogBlock<N> {
+    flash: Flash<N>,
+    options: Options,
+    data_blocks: u32,
+    logs_max: u32,
+    table: Table,
+    pool: Pool,
+    logs: Vec<Log>,
+    /// A write failed half way: memory may differ from flash.
+    has_failed: bool,
+}
+
+impl<N: Nand> LogBlock<N> {
+    /// Makes a volume in which every sector reads as zeros.
+    pub fn format(chip: N, format: &Format, options: Options) -> Result<Self> {
+        let mut flash = Flash::new(chip, format.volume, options.payload)?;
+        let blocks = flash.blocks();
+        let good: Vec<u32> = (ANCHOR_BLOCKS..blocks).filter(|&block| !flash.is_bad(block)).collect();
+        let data_blocks = blocks.saturating_sub(format.extra_blocks + blocks - ANCHOR_BLOCKS - good.len() as u32);
+        let kept = ANCHOR_BLOCKS + format.map_blocks + format.logs + RESERVE_BLOCKS + 1;
+        if format.logs < 2 || format.extra_blocks < kept || data_blocks == 0 {
+            return Err(Error::Unfit("at least two log blocks, and three free blocks beside them, are needed"));
+        }
+        let (ring, rest) = good.split_at_checked(format.map_blocks as usize).unwrap_or_default();
+        let scheme = if ring.is_empty() { Scheme::LogBlockScanned } else { Scheme::LogBlock };
+        let (volume, logs) = (format.volume, format.logs);
+        let record = Record { volume, scheme: scheme.code(), data_blocks, logs, ring: ring.to_vec() };
+        let (mut pool, no_logs) = (Pool::default(), []);
+        let table = if ring.is_empty() {
+            rest.iter().for_each(|&block| pool.release(block));
+            Anchors::format(&mut flash)?.write(&mut flash, &record)?;
+            Table::scanned(data_blocks)
+        } else {
+            let shape = Shape::new(flash.page_bytes(), blocks, data_blocks, format.extra_blocks)?;
+            let (data, free) = rest.split_at_checked(data_blocks as usize).unwrap_or_default();
+            free.iter().for_each(|&block| pool.release(block));
+            let books = &mut Books { logs: &no_logs, pool: &mut pool, resolved: None };
+            let mut map = MapBlocks::format(&mut flash, shape, record, books, data)?;
+            map.set_swap_every(options.swap_every);
+            Table::Mapped(map)
+        };
+        let logs = Vec::with_capacity(logs as usize);
+        Ok(Self { flash, options, data_blocks, logs_max: format.logs, table, pool, logs, has_failed: false })
+    }
+
+    /// What was counted since the volume was opened.
+    pub fn counts(&self) -> &Counts {
+        self.flash.counts()
+    }
+
+    /// The chip.
+    pub fn chip(&self) -> &N {
+        self.flash.chip()
+    }
+
+    /// The chip, to look at it or to set its faults; programs and erases of others damage the volume.
+    pub fn chip_mut(&mut self) -> &mut N {
+        self.flash.chip_mut()
+    }
+
+    /// Gives the chip back.
+    pub fn into_chip(self) -> N {
+        self.flash.into_chip()
+    }
+
+    /// Bytes of memory the scheme takes, one page buffer and the chip left out.
+    pub fn ram_bytes(&self) -> usize {
+        let logs: usize = self.logs.iter().map(Log::ram_bytes).sum();
+        let fixed = size_of::<Self>() - size_of::<Flash<N>>() + self.flash.ram_bytes();
+        let unused = (self.logs.capacity() - self.logs.len()) * size_of::<Log>();
+        fixed + logs + unused + self.table.ram_bytes() + self.pool.ram_bytes()
+    }
+
+    /// The place of the log block of a data block.
+    fn log_of(&self, block: u32) -> Option<usize> {
+        self.logs.iter().position(|log| log.owner == block)
+    }
+
+    /// Reads one sector.
+    fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
+        let (block, offset) = self.flash.split(sector);
+        let entry = self.log_of(block).and_then(|at| self.logs.get(at)).map(|log| (log.block, log.entry(offset)));
+        let at = match entry {
+            Some((_, Entry::Trimmed)) => None,
+            Some((log, Entry::Page(page))) => Some(Place { block: log, page }),
+            None | Some((_, Entry::Absent)) => {
+                self.table.holder(&mut self.flash, block)?.map(|block| Place { block, page: offset })
+            }
+        };
+        let Some(at) = at else {
+            data.fill(0);
+            return Ok(());
+        };
+        match self.flash.read(at, data, Cause::Host)? {
+            Found::Erased => data.fill(0),
+            Found::Page(tag) if tag.kind == Kind::Hole => data.fill(0),
+            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => {}
+            Found::Page(_) | Found::Unreadable => return Err(Error::Unreadable { sector }),
+        }
+        Ok(())
+    }
+
+    /// Runs what changes the volume; after a failure that may have left memory and flash apart, nothing more is changed.
+    fn change<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.has_failed {
+            return Err(Error::Failed);
+        }
+        let outcome = run(self);
+        self.has_failed = !matches!(outcome, Ok(_) | Err(Error::TooLarge { .. }));
+        outcome
+    }
+}
+
+impl<N: Nand> BlockDevice for LogBlock<N> {
+    fn sector_bytes(&self) -> usize {
+        self.flash.page_bytes()
+    }
+
+    fn sectors(&self) -> u64 {
+        u64::from(self.data_blocks) * u64::from(self.flash.pages_per_block())
+    }
+
+    fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
+        let span = Span::of_bytes(self, sector, data.len())?;
+        self.flash.counts_mut().host_reads += span.count;
+        for (sector, data) in (sector..).zip(data.chunks_exact_mut(self.flash.page_bytes())) {
+            self.read_sector(sector, data)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {
+        let span = Span::of_bytes(self, sector, data.len())?;
+        self.flash.counts_mut().host_writes += span.count;
+        self.change(|device| device.write_span(span, data))
+    }
+
+    fn trim(&mut self, sector: u64, count: u64) -> Result<()> {
+        let span = Span::new(self, sector, count)?;
+        self.flash.counts_mut().host_trims += span.count;
+        self.change(|device| device.trim_span(span))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! Where data blocks stand: in map blocks, or, in the scheme without these, in memory, found again by reading every block.
+//!
+//! Invariant: a change is durable when [`Table::write`] returns.
+
+use alloc::vec::Vec;
+
+use nand::Nand;
+
+use super::fragment::Standing;
+use super::map_blocks::{Books, Change, MapBlocks};
+use crate::Result;
+use crate::flash::Flash;
+
+/// A block that stands nowhere.
+const NOWHERE: u32 = u32::MAX;
+
+/// The block map.
+#[derive(Clone, Debug)]
+pub(super) enum Table {
+    /// In map blocks (L).
+    Mapped(MapBlocks),
+    /// In memory; each data block's last page vouches for it (L-M).
+    Scanned(Vec<u32>),
+}
+
+impl Table {
+    /// A map in memory of so many data blocks, none of which stands anywhere.
+    pub fn scanned(data_blocks: u32) -> Self {
+        Table::Scanned(alloc::vec![NOWHERE; data_blocks as usize])
+    }
+
+    /// Where a data block stands; `None` where it has no block at all.
+    pub fn find<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32) -> Result<Option<Standing>> {
+        match self {
+            Table::Mapped(map) => map.find(flash, block).map(Some),
+            Table::Scanned(blocks) => {
+                let block = blocks.get(block as usize).copied().filter(|&block| block != NOWHERE);
+                Ok(block.map(|block| Standing { block, is_empty: false }))
+            }
+        }
+    }
+
+    /// The block that holds a data block's sectors; `None` where they all read as zeros.
+    pub fn holder<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32) -> Result<Option<u32>> {
+        Ok(self.find(flash, block)?.filter(|standing| !standing.is_empty).map(|standing| standing.block))
+    }
+
+    /// Sees to it that so many changes can be written in one sequence.
+    pub fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, changes: u32) -> Result<()> {
+        match self {
+            Table::Mapped(map) => map.make_room(flash, books, changes),
+            Table::Scanned(_) => Ok(()),
+        }
+    }
+
+    /// Writes changes, all or none.
+    pub fn write<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, changes: &[Change]) -> Result<()> {
+        match self {
+            Table::Mapped(map) => map.write(flash, books, changes),
+            Table::Scanned(blocks) => {
+                for change in changes {
+                    if let Some(slot) = blocks.get_mut(change.block as usize) {
+                        *slot = if change.now.is_empty { NOWHERE } else { change.now.block };
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the map is on flash, so that a change of it can commit what was written before.
+    pub fn is_on_flash(&self) -> bool {
+        matches!(self, Table::Mapped(_))
+    }
+
+    /// Bytes of memory.
+    pub fn ram_bytes(&self) -> usize {
+        match self {
+            Table::Mapped(map) => map.ram_bytes(),
+            Table::Scanned(blocks) => blocks.capacity() * size_of::<u32>(),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Writing: a request is taken apart by data blocks; whole blocks go to free blocks, the rest to log blocks.
+//!
+//! Room for all of it is made first. Its last program commits it: the log page that ends the request, or, where whole
+//! blocks are among it and the map is on flash, the page of the map that gives them their places (paper §III.D).
+//! Invariant: until that program nothing of the request counts after a power cut, and from then on all of it does.
+
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use super::log::Log;
+use super::map_blocks::Change;
+use super::merge::holding;
+use super::{LogBlock, RESERVE_BLOCKS};
+use crate::device::Span;
+use crate::flash::tag::{Kind, Tag};
+use crate::flash::{Outcome, Place};
+use crate::settings::TooLarge;
+use crate::{Error, Result};
+
+/// Attempts at a request whose programs fail, each of which takes a block out of use.
+pub(super) const ATTEMPTS: u32 = 16;
+
+/// The sectors of a request in one data block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub block: u32,
+    pub offset: u32,
+    pub count: u32,
+}
+
+/// What became of a part.
+pub(super) enum Wrote {
+    Done,
+    /// A program failed in this block.
+    Failed(u32),
+}
+
+/// Takes a span apart by blocks of so many pages.
+pub(super) fn parts(span: Span, pages: u32) -> impl Iterator<Item = Part> + Clone {
+    let pages = u64::from(pages);
+    let (first, end) = (span.first, span.first + span.count);
+    (first / pages..end.div_ceil(pages)).map(move |block| {
+        let (start, stop) = ((block * pages).max(first), ((block + 1) * pages).min(end));
+        Part { block: block as u32, offset: (start % pages) as u32, count: (stop - start) as u32 }
+    })
+}
+
+impl<N: Nand> LogBlock<N> {
+    /// Writes a request, at once where that is possible.
+    pub(super) fn write_span(&mut self, span: Span, data: &[u8]) -> Result<()> {
+        let mut rest = span;
+        while rest.count > 0 {
+            let now = Span { count: self.at_once(rest)?, ..rest };
+            self.write_at_once(span, now, data)?;
+            rest = Span { first: now.first + now.count, count: rest.count - now.count };
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_whole(&self, part: &Part) -> bool {
+        part.count == self.flash.pages_per_block()
+    }
+
+    /// How many of the sectors can be written at once: the whole blocks among them need free blocks until they are
+    /// committed, of which each log block that is reclaimed gives one.
+    fn at_once(&self, span: Span) -> Result<u64> {
+        let pages = self.flash.pages_per_block();
+        let whole = parts(span, pages).filter(|part| self.is_whole(part)).count() as u32;
+        let reclaimable = self.logs.iter().filter(|log| parts(span, pages).all(|part| part.block != log.owner)).count();
+        let can_be_had = (self.pool.free() + reclaimable as u32).saturating_sub(RESERVE_BLOCKS + 2);
+        if whole <= can_be_had.max(1) {
+            return Ok(span.count);
+        }
+        match self.options.too_large {
+            TooLarge::Refuse => Err(Error::TooLarge { count: span.count, needed: whole, free: can_be_had }),
+            TooLarge::Split => {
+                let pages = u64::from(pages);
+                let first = span.first.div_ceil(pages) * pages - span.first;
+                Ok((first + u64::from(can_be_had.max(1)) * pages).min(span.count))
+            }
+        }
+    }
+
+    fn write_at_once(&mut self, all: Span, span: Span, data: &[u8]) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            self.make_room(span)?;
+            let start = self.flash.next_stamp();
+            let mut changes = Vec::new();
+            match self.write_parts(all, span, data, &mut changes)? {
+                Wrote::Done if changes.is_empty() => return Ok(()),
+                Wrote::Done => return self.commit(&changes, None),
+                Wrote::Failed(bad) => self.undo(start, &changes, Some(bad))?,
+            }
+        }
+        Err(Error::WornOut)
+    }
+
+    /// Makes room for a request: log blocks for its parts, free blocks for whole ones, and pages of the map.
+    pub(super) fn make_room(&mut self, span: Span) -> Result<()> {
+        let pages = self.flash.pages_per_block();
+        let mut wanted = 0;
+        for part in parts(span, pages).filter(|part| part.count < pages) {
+            match self.log_of(part.block) {
+                Some(at) if self.logs.get(at).is_some_and(|log| log.room() < part.count) => {
+                    self.reclaim(at)?;
+                    wanted += 1;
+                }
+                Some(_) => {}
+                None => wanted += 1,
+            }
+        }
+        let whole = parts(span, pages).filter(|part| part.count == pages).count() as u32;
+        while self.logs.len() as u32 + wanted > self.logs_max || self.pool.free() < whole + wanted + RESERVE_BLOCKS {
+            let others = self.log_views().filter(|(at, _)| {
+                self.logs.get(*at).is_some_and(|log| parts(span, pages).all(|part| part.block != log.owner))
+            });
+            let victim = self.options.victim.choose(others).ok_or(Error::WornOut)?;
+            self.reclaim(victim)?;
+        }
+        self.make_map_room(whole, None)
+    }
+
+    fn write_parts(&mut self, all: Span, span: Span, data: &[u8], changes: &mut Vec<Change>) -> Result<Wrote> {
+        let pages = self.flash.pages_per_block();
+        let whole = parts(span, pages).any(|part| part.count == pages);
+        let last = span.first + span.count - 1;
+        for part in parts(span, pages) {
+            let target = if self.is_whole(&part) {
+                let block = self.pool.take(&mut self.flash, Cause::Gc)?;
+                changes.push(Change { block: part.block, now: holding(block) });
+                Some(block)
+            } else {
+                None
+            };
+            for offset in part.offset..part.offset + part.count {
+                let sector = u64::from(part.block) * u64::from(pages) + u64::from(offset);
+                // Where the map is on flash, it is the map that commits whole blocks and the parts beside them.
+                let ends = sector == last && !(whole && self.table.is_on_flash());
+                let bytes = all.bytes_of(sector, data, self.flash.page_bytes());
+                let tag = Tag { kind: Kind::Data, ends, logical: sector as u32, stamp: 0, extra: 0 };
+                let wrote = match target {
+                    Some(block) => self.program_in(block, offset, tag, bytes)?,
+                    None => self.append(part.block, Tag { kind: Kind::Log, ..tag }, bytes)?,
+                };
+                if let Wrote::Failed(_) = wrote {
+                    return Ok(wrote);
+                }
+            }
+        }
+        Ok(Wrote::Done)
+    }
+
+    fn program_in(&mut self, block: u32, page: u32, tag: Tag, data: &[u8]) -> Result<Wrote> {
+        let outcome = self.flash.program(Place { block, page }, tag, data, Cause::Host)?;
+        Ok(if outcome == Outcome::Done { Wrote::Done } else { Wrote::Failed(block) })
+    }
+
+    /// Programs the next page of a data block's log block, which is opened where there is none.
+    pub(super) fn append(&mut self, owner: u32, tag: Tag, data: &[u8]) -> Result<Wrote> {
+        let at = match self.log_of(owner) {
+            Some(at) => at,
+            None => {
+                let block = self.pool.take(&mut self.flash, Cause::Gc)?;
+                self.pool.commit(block);
+                self.logs.push(Log::new(block, owner, self.flash.pages_per_block()));
+                self.logs.len() - 1
+            }
+        };
+        let Some(log) = self.logs.get_mut(at) else { return Err(Error::Failed) };
+        if log.is_suspect() {
+            self.flash.use_up(log.next())?;
+            log.filled(self.flash.next_stamp() - 1);
+        }
+        let stamp = self.flash.next_stamp();
+        if self.flash.program(log.next(), tag, data, Cause::Host)? == Outcome::Failed {
+            return Ok(Wrote::Failed(log.block));
+        }
+        match tag.kind {
+            Kind::Trim => log.trimmed(data, stamp),
+            _ => log.wrote(tag.logical % self.flash.pages_per_block(), stamp),
+        }
+        Ok(Wrote::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_taken_apart_at_the_bounds_of_blocks() {
+        let part = |block, offset, count| Part { block, offset, count };
+        let all: Vec<Part> = parts(Span { first: 30, count: 40 }, 32).collect();
+        assert_eq!(all, [part(0, 30, 2), part(1, 0, 32), part(2, 0, 6)]);
+        let one: Vec<Part> = parts(Span { first: 64, count: 32 }, 32).collect();
+        assert_eq!(one, [part(2, 0, 32)]);
+    }
+}

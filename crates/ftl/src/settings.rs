@@ -1,0 +1,48 @@
+//! What a volume is made with, and how it is run.
+//!
+//! Invariant: whatever the options, a volume that was made with one format is opened with any.
+
+pub use crate::flash::Payload;
+pub use crate::log_block::victim::Victim;
+
+/// What a volume is made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// The volume's number; another one than that of any volume the chip held before.
+    pub volume: u32,
+    /// Blocks that are no data blocks: two anchors, map blocks, log blocks and free blocks.
+    pub extra_blocks: u32,
+    /// Log blocks at most.
+    pub logs: u32,
+    /// Map blocks in the round; schemes without a map on flash leave it at 0.
+    pub map_blocks: u32,
+}
+
+/// What a request does that cannot be written at once because too few blocks are free (§III.D: the host's choice).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TooLarge {
+    /// It fails, and nothing of it is written.
+    #[default]
+    Refuse,
+    /// It is written in several parts, each there as a whole or not at all.
+    Split,
+}
+
+/// How a volume is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub victim: Victim,
+    pub too_large: TooLarge,
+    /// A log block in order takes the rest of its data block's pages, instead of a merge of all.
+    pub merges_partially: bool,
+    /// After so many map blocks begun, one is exchanged for a free block; 0: never.
+    pub swap_every: u32,
+    pub payload: Payload,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (victim, too_large, payload) = (Victim::default(), TooLarge::default(), Payload::default());
+        Self { victim, too_large, merges_partially: true, swap_every: 8, payload }
+    }
+}
