@@ -12,5 +12,6 @@ mod parallel;
 pub mod play;
 pub mod record;
 pub mod report;
+pub mod sectors;
 pub mod torture;
 pub mod trace;

@@ -19,6 +19,7 @@ mod paper;
 mod power;
 mod refusing;
 mod salvage;
+mod sectors;
 mod soak;
 mod space;
 mod stale;

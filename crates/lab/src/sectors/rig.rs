@@ -1,0 +1,101 @@
+//! The chips that translation layers are tortured on: small, so that everything happens often.
+//!
+//! Invariant: a rig gives the same chip and the same volume each time.
+
+use emulator::{Chip, FaultConfig, Profile};
+use ftl::{Device, Format, Options, Scheme, TooLarge, Victim};
+
+/// A kind of chip, and of volume on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RigKind {
+    /// Blocks of 8 pages of 512 bytes, a map of two fragments whose directory fits, few free blocks.
+    Small,
+    /// Blocks of 16 pages; requests that are too large are split, the victim is chosen by recency and use, no partial merges.
+    Wide,
+    /// So many blocks that the map's directory does not fit its fragment and is found by scanning the map blocks.
+    Long,
+}
+
+impl RigKind {
+    /// Every kind.
+    pub const ALL: [RigKind; 3] = [RigKind::Small, RigKind::Wide, RigKind::Long];
+
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            RigKind::Small => "small",
+            RigKind::Wide => "wide",
+            RigKind::Long => "long",
+        }
+    }
+}
+
+/// A scheme on a kind of chip.
+#[derive(Clone, Copy, Debug)]
+pub struct Rig {
+    pub scheme: Scheme,
+    pub kind: RigKind,
+}
+
+impl Rig {
+    /// Blocks, pages of a block, and the format.
+    fn shape(&self) -> (u32, u32, Format) {
+        match self.kind {
+            RigKind::Small => (44, 8, Format { volume: 7, extra_blocks: 18, logs: 4, map_blocks: 3 }),
+            RigKind::Wide => (38, 16, Format { volume: 7, extra_blocks: 18, logs: 5, map_blocks: 2 }),
+            RigKind::Long => (2200, 8, Format { volume: 7, extra_blocks: 110, logs: 4, map_blocks: 6 }),
+        }
+    }
+
+    /// How a volume is run.
+    pub fn options(&self) -> Options {
+        let options = Options { swap_every: 2, ..Options::default() };
+        match self.kind {
+            RigKind::Small | RigKind::Long => options,
+            RigKind::Wide => Options {
+                victim: Victim::RecencyAndUse,
+                too_large: TooLarge::Split,
+                merges_partially: false,
+                ..options
+            },
+        }
+    }
+
+    /// A chip as it comes from the factory, with a bad block.
+    pub fn chip(&self, seed: u64) -> Result<Chip, String> {
+        let (blocks, pages, _) = self.shape();
+        let mut profile = Profile::builtin("k9f5608u0m").map_err(|error| error.to_string())?;
+        (profile.geometry.blocks, profile.geometry.pages_per_block) = (blocks, pages);
+        let mut chip = Chip::new(&profile, seed).map_err(|error| error.to_string())?;
+        chip.set_factory_bad(&[9]).map_err(|error| error.to_string())?;
+        chip.set_faults(FaultConfig::power_cuts(seed));
+        Ok(chip)
+    }
+
+    /// A new volume on a chip.
+    pub fn format(&self, chip: Chip) -> Result<Device<Chip>, String> {
+        let format = self.shape().2;
+        Device::format(chip, self.scheme, &format, self.options()).map_err(|error| format!("format: {error}"))
+    }
+
+    /// Opens the volume on a chip.
+    pub fn open(&self, chip: Chip) -> Result<Device<Chip>, ftl::Error> {
+        Device::open(chip, self.options())
+    }
+
+    /// Steps of a history before the first that is cut: on a long chip it takes some until map blocks are cleaned.
+    pub fn quiet_steps(&self) -> usize {
+        match self.kind {
+            RigKind::Small | RigKind::Wide => 0,
+            RigKind::Long => 60,
+        }
+    }
+
+    /// The sectors that histories use: all, or, on a long chip, some of each of a few fragments of the map.
+    pub fn sectors_used(&self, sectors: u64) -> Vec<u64> {
+        match self.kind {
+            RigKind::Small | RigKind::Wide => (0..sectors).collect(),
+            RigKind::Long => (0..sectors).filter(|sector| sector % 4096 < 32).collect(),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Random histories of requests: small writes that come again, long ones, whole blocks, trims, idle time, remounts.
+//!
+//! Invariant: a seed gives the same history for the same sectors.
+
+use std::fmt;
+
+use crate::ops::Supply;
+
+/// One step of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Write {
+        sector: u64,
+        count: u64,
+    },
+    Trim {
+        sector: u64,
+        count: u64,
+    },
+    /// One step of background work.
+    Idle,
+    Remount,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Write { sector, count } => write!(out, "write {sector} +{count}"),
+            Step::Trim { sector, count } => write!(out, "trim {sector} +{count}"),
+            Step::Idle => out.write_str("idle"),
+            Step::Remount => out.write_str("remount"),
+        }
+    }
+}
+
+/// So many steps on these sectors, in blocks of `pages`; requests stay within runs of neighbours.
+pub fn script(seed: u64, steps: usize, sectors: &[u64], pages: u64) -> Vec<Step> {
+    let mut dice = Supply::new(seed);
+    let count = sectors.len() as u64;
+    let mut cursor = 0;
+    let mut all = Vec::new();
+    while all.len() < steps && count > 0 {
+        let at = |index: u64| sectors.get((index % count) as usize).copied().unwrap_or(0);
+        let run = |first: u64, most: u64| {
+            let next_to = |length: &u64| at(first + length) == at(first) + length && (first % count) + length < count;
+            (1..most).take_while(next_to).count() as u64 + 1
+        };
+        let step = match dice.below(100) {
+            // A hot spot, as a file system's tables are.
+            0..=29 => Step::Write { sector: at(dice.below(pages)), count: 1 },
+            30..=49 => {
+                let first = dice.below(count);
+                Step::Write { sector: at(first), count: run(first, 1 + dice.below(4)) }
+            }
+            // A stream.
+            50..=69 => {
+                let length = run(cursor, 1 + dice.below(pages));
+                let first = cursor % count;
+                cursor = (first + length) % count;
+                Step::Write { sector: at(first), count: length }
+            }
+            // Whole blocks, and more or less than these.
+            70..=79 => {
+                let first = dice.below(count) / pages * pages;
+                Step::Write { sector: at(first), count: run(first, pages + dice.below(2) * dice.below(pages)) }
+            }
+            80..=85 => {
+                let first = dice.below(count);
+                Step::Write { sector: at(first), count: run(first, pages * 2) }
+            }
+            86..=91 => {
+                let first = dice.below(count);
+                Step::Trim { sector: at(first), count: run(first, 1 + dice.below(2 * pages)) }
+            }
+            92..=96 => Step::Idle,
+            _ => Step::Remount,
+        };
+        all.push(step);
+    }
+    all
+}
