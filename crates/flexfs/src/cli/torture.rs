@@ -1,7 +1,9 @@
 //! What `flexfs torture` is told.
 
 use clap::Args;
+use ftl::Scheme;
 use lab::ops::Op;
+use lab::sectors::RigKind;
 use lab::torture::{Cut, Ground, Setup};
 
 use super::values::Offered;
@@ -16,6 +18,7 @@ Examples:
   flexfs torture --chip slc --ops 'unlink foo; sync; mkdir foo'
   flexfs torture --chip slc --ops 'append foo 10; sync' --cut 2:garbage
   flexfs torture --media 10000         failing blocks and bit errors instead
+  flexfs torture --ftl log-block       a translation layer, not the file system
 
 Every program and erase of a script is cut in each way the chip knows: nothing happened (old), mixed bytes (garbage),
 it was complete (full), it reads well once (unstable), it does not read (uncorrectable), it looks erased and is not
@@ -30,6 +33,10 @@ history begins and every 20 operations of it; the operations 'stir checkpoint' a
 With --media programs and erases fail in random histories, bits flip (up to as many as the ECC corrects), months pass,
 the power goes now and then, and at the end pages are damaged: nothing may be lost before that, and nothing be wrong
 after, but refused; what is written beside the damage must be there after the next mount.
+
+With --ftl random histories of requests to a translation layer's sectors are cut in the same way, on small chips: each
+acknowledged sector must hold what it was given, and a request of several be there as a whole or not at all; with
+--media as well, its programs and erases fail and bits flip.
 
 For each kind of violation there is a command that replays one: a chip, what is on it, operations, and the cuts; or
 a seed and the numbers of the steps it takes. The first ten are made as small as can be.
@@ -56,6 +63,8 @@ pub struct Torture {
     pub chip: Option<&'static Setup>,
     #[command(flatten)]
     pub replay: Replay,
+    #[command(flatten)]
+    pub sectors: Sectors,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -96,6 +105,39 @@ pub struct Replay {
 pub enum Formatted {
     Used,
     New,
+}
+
+/// Translation layers, and one history of one.
+#[derive(Args)]
+#[command(next_help_heading = "Translation layers")]
+pub struct Sectors {
+    /// This scheme, or all of them
+    #[arg(long, value_parser = Offered { names: schemes, read: named_schemes },
+        conflicts_with_all = ["fail_fast", "chip", "ground", "ops", "quiet", "mix", "keep", "failing", "format"])]
+    pub ftl: Option<Schemes>,
+    /// The chip of one history
+    #[arg(long, requires_all = ["ftl", "history"], value_parser = Offered { names: || RigKind::ALL.map(RigKind::name).to_vec(), read: str::parse::<RigKind> })]
+    pub rig: Option<RigKind>,
+    /// The seed of one history
+    #[arg(long, value_name = "SEED", requires_all = ["rig", "step"])]
+    pub history: Option<u64>,
+    /// The step of that history in which the first --cut is
+    #[arg(long, value_name = "NUMBER", requires_all = ["history", "cuts"])]
+    pub step: Option<usize>,
+}
+
+/// The schemes that a name stands for.
+pub type Schemes = Vec<Scheme>;
+
+fn schemes() -> Vec<&'static str> {
+    Scheme::ALL.into_iter().map(Scheme::name).chain(["all"]).collect()
+}
+
+fn named_schemes(name: &str) -> Result<Schemes, String> {
+    match name {
+        "all" => Ok(Scheme::ALL.to_vec()),
+        name => name.parse().map(|scheme| vec![scheme]).map_err(str::to_owned),
+    }
 }
 
 /// Several values of one argument.

@@ -108,3 +108,26 @@ fn what_cannot_be_run_is_named() {
         );
     }
 }
+
+#[test]
+fn a_translation_layer_is_cut_at_every_operation_of_its_histories() {
+    let report = json(&["--ftl", "log-block"]);
+    let number = |name: &str| report[name].as_u64().unwrap();
+    assert!(number("cuts") > 10_000 && number("double_cuts") > 0 && number("triple_cuts") > 0, "{report}");
+    assert!(["merges", "switches", "map_copies", "swaps"].iter().all(|&name| number(name) > 0), "{report}");
+    assert_eq!(report["found"], serde_json::json!([]));
+}
+
+#[test]
+fn one_cut_of_a_translation_layer_s_history_is_tried_again() {
+    let one = ["--ftl", "log-block-scanned", "--rig", "wide", "--history", "3", "--step", "7", "--cut", "0:garbage"];
+    assert_eq!(json(&one)["violations"], 0);
+    let wrong = output(flexfs(["torture"]).args(one).args(["--cut", "after:3"]));
+    assert!(is_one_line(&wrong.stderr) && String::from_utf8_lossy(&wrong.stderr).contains("after:3"), "{wrong:?}");
+}
+
+#[test]
+fn translation_layers_are_run_on_a_failing_medium() {
+    let report = json(&["--ftl", "all", "--media", "20"]);
+    assert!(report["violations"] == 0 && report["media"][0]["failures"].as_u64() > Some(0), "{report}");
+}

@@ -24,6 +24,15 @@ pub(super) enum Seal {
     Silent,
 }
 
+/// What is done for a page that holds nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Empty {
+    /// It stays erased.
+    Skip,
+    /// It is programmed as such.
+    Write,
+}
+
 /// What came of writing a block.
 enum Written {
     Whole,
@@ -71,13 +80,14 @@ impl<N: Nand> LogBlock<N> {
         self.commit(&[Change { block: owner, now }], None)
     }
 
-    /// Copies the data block's pages from `next` on to a log block that holds those before in order.
+    /// Copies the data block's pages from `next` on to a log block that holds those before in order. None is skipped: of a log
+    /// block only the page after the last may be torn and read as erased.
     fn complete(&mut self, owner: u32, block: u32, next: u32) -> Result<Outcome> {
         let old = self.table.holder(&mut self.flash, owner)?;
         for page in next..self.flash.pages_per_block() {
             let source = old.map(|block| Place { block, page });
             let to = Place { block, page };
-            if let Written::Failed = self.copy(owner, source, to, Seal::Resolved)? {
+            if let Written::Failed = self.copy(owner, source, to, Empty::Write, Seal::Resolved)? {
                 return Ok(Outcome::Failed);
             }
         }
@@ -101,7 +111,7 @@ impl<N: Nand> LogBlock<N> {
                     Entry::Page(page) => Some(Place { block, page }),
                     Entry::Absent => holder.map(|block| Place { block, page }),
                 };
-                match self.copy(owner, source, Place { block: target, page }, seal)? {
+                match self.copy(owner, source, Place { block: target, page }, Empty::Skip, seal)? {
                     Written::Nothing => {}
                     written => outcome = written,
                 }
@@ -122,9 +132,9 @@ impl<N: Nand> LogBlock<N> {
         }
     }
 
-    /// Copies a page of a data block, or writes that it cannot be read any more. A page that holds nothing stays erased,
-    /// but for the last one of a block that has to vouch for itself.
-    fn copy(&mut self, owner: u32, source: Option<Place>, to: Place, seal: Seal) -> Result<Written> {
+    /// Copies a page of a data block, or writes that it cannot be read any more. Where the map is in memory, the last page
+    /// of a block vouches for it, and is written in any case.
+    fn copy(&mut self, owner: u32, source: Option<Place>, to: Place, empty: Empty, seal: Seal) -> Result<Written> {
         let is_last = to.page + 1 == self.flash.pages_per_block();
         let logical = owner * self.flash.pages_per_block() + to.page;
         let vouches = is_last && !self.table.is_on_flash();
@@ -142,7 +152,7 @@ impl<N: Nand> LogBlock<N> {
                 tag.kind = Kind::Lost;
                 self.flash.program_filled(to, tag, Cause::Gc, |_| {})?
             }
-            None | Some(Found::Erased | Found::Page(_)) if vouches => {
+            None | Some(Found::Erased | Found::Page(_)) if vouches || empty == Empty::Write => {
                 tag.kind = Kind::Hole;
                 self.flash.program_filled(to, tag, Cause::Gc, |_| {})?
             }

@@ -6,13 +6,14 @@
 
 use std::fmt;
 
-use emulator::{Chip, FaultConfig, PairedLoss, TornKind};
+use emulator::{Chip, FaultConfig, TornKind};
 use ftl::{BlockDevice, Counts, Device, Error};
 use nand::NandError;
 
 use super::rig::{Rig, RigKind};
 use super::script::{Step, script};
 use super::shadow::Shadow;
+use crate::crash::Tear;
 
 /// A cut: in which step, at which of its operations, how that is torn, and the same for cuts in the recoveries from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +22,15 @@ pub struct Cut {
     pub tears: Vec<(u64, TornKind)>,
 }
 
+/// How an operation is torn, in the words of the command line: no page shares its word line with another.
+fn named(kind: TornKind) -> Tear {
+    Tear { kind, pairs: false }
+}
+
 impl fmt::Display for Cut {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "step {}", self.step)?;
-        self.tears.iter().try_for_each(|(operation, tear)| write!(out, ", operation {operation} {tear:?}"))
+        write!(out, "--step {}", self.step)?;
+        self.tears.iter().try_for_each(|(operation, tear)| write!(out, " --cut {operation}:{}", named(*tear)))
     }
 }
 
@@ -89,6 +95,12 @@ struct Before<'a> {
 }
 
 impl History {
+    /// The command that tries a cut of it again.
+    pub fn command(&self, cut: &Cut) -> String {
+        let (scheme, rig) = (self.rig.scheme, self.rig.kind.name());
+        format!("flexfs torture --ftl {scheme} --rig {rig} --history {} {cut}", self.seed)
+    }
+
     /// Runs the history, and cuts every operation of it in every way; of the recoveries, every operation for one of these.
     pub fn run(&self) -> Findings {
         let mut findings = Findings::default();
@@ -258,7 +270,7 @@ pub(super) fn in_order<N: nand::Nand>(device: &mut Device<N>) -> Result<(), Stri
 }
 
 fn arm(chip: &mut Chip, operation: u64, torn: TornKind, seed: u64) {
-    chip.set_faults(FaultConfig { seed, torn, paired_loss: PairedLoss::Off, ..FaultConfig::default() });
+    chip.set_faults(FaultConfig { seed, torn, ..FaultConfig::default() });
     chip.cut_power_at(operation);
 }
 

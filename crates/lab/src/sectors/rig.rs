@@ -30,6 +30,14 @@ impl RigKind {
     }
 }
 
+impl std::str::FromStr for RigKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(format!("no chip is called \"{name}\""))
+    }
+}
+
 /// A scheme on a kind of chip.
 #[derive(Clone, Copy, Debug)]
 pub struct Rig {

@@ -2,6 +2,8 @@
 //!
 //! Invariant: for each kind of violation there is a command that shows it again.
 
+mod sectors;
+
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -20,6 +22,9 @@ use crate::{cli, output, progress};
 const TOLD_MAX: usize = 10;
 
 pub fn run(args: &cli::Torture) -> Result<ExitCode> {
+    if let Some(schemes) = &args.sectors.ftl {
+        return sectors::run(args, schemes);
+    }
     let start = Instant::now();
     if let Some(runs) = args.media {
         let report = media(runs, args)?;
