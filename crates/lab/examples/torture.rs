@@ -1,12 +1,13 @@
-//! Tortures one kind of chip until something is found, for `suites/mutants`: the part of the program that it needs, which
+//! Tortures one kind of chip, or one translation layer, until something is found, for `suites/mutants`: the part of the program that it needs, which
 //! builds in a fraction of the time.
 //!
-//! `cargo run --release -p lab --example torture -- --chip CHIP [--format used]` prints how many violations there are, and
+//! `cargo run --release -p lab --example torture -- --chip CHIP [--format used] | --ftl SCHEME` prints how many violations there are, and
 //! the first one and how to see it again; a JSON object in a line. Exit status: 0 if there is none, 1 if there are, 2 if
 //! it could not run.
 
 use std::process::ExitCode;
 
+use lab::sectors;
 use lab::torture::{self, Base, Campaign, Case, Cuts, Ground, Report, Script, Setup};
 
 /// Which chance events of busy histories are played: the ones of the program.
@@ -30,12 +31,29 @@ fn format_used(setup: &'static Setup) -> Result<Report, String> {
     Ok(Report { findings, violations: found.len(), told })
 }
 
+/// The histories of a translation layer that the program runs.
+fn translation_layer(scheme: &str) -> Result<usize, String> {
+    let threads = std::thread::available_parallelism().map_or(1, Into::into);
+    let (schemes, seed) = (vec![scheme.parse()?], SEED);
+    let campaign = sectors::Campaign { schemes, histories: 2, steps: 60, seed, threads };
+    let report = sectors::campaign(&campaign, &|_, _| {});
+    let first = report.found.first();
+    let object = serde_json::json!({
+        "violations": report.found.len(),
+        "error": first.map(|found| found.error.clone()),
+        "replay": first.map(|found| found.history.command(&found.cut)),
+    });
+    println!("{object}");
+    Ok(report.found.len())
+}
+
 fn run(arguments: &[String]) -> Result<usize, String> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let report = match arguments[..] {
+        ["--ftl", scheme] => return translation_layer(scheme),
         ["--chip", chip] => slice(Setup::named(chip)?)?,
         ["--chip", chip, "--format", "used"] => format_used(Setup::named(chip)?)?,
-        _ => return Err("say --chip CHIP, or --chip CHIP --format used".into()),
+        _ => return Err("say --chip CHIP, --chip CHIP --format used, or --ftl SCHEME".into()),
     };
     let first = report.told.first();
     let object = serde_json::json!({
