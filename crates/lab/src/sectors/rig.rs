@@ -99,11 +99,12 @@ impl Rig {
         }
     }
 
-    /// The sectors that histories use: all, or, on a long chip, some of each of a few fragments of the map.
+    /// The sectors that histories use: all, or, on a long chip, some on both sides of the bounds of
+    /// a few fragments of the map.
     pub fn sectors_used(&self, sectors: u64) -> Vec<u64> {
         match self.kind {
             RigKind::Small | RigKind::Wide => (0..sectors).collect(),
-            RigKind::Long => (0..sectors).filter(|sector| sector % 4096 < 32).collect(),
+            RigKind::Long => (0..sectors).filter(|sector| (sector + 16) % 4096 < 32).collect(),
         }
     }
 }

@@ -66,7 +66,7 @@ pub fn script(seed: u64, steps: usize, sectors: &[u64], pages: u64) -> Vec<Step>
             }
             80..=85 => {
                 let first = dice.below(count);
-                Step::Write { sector: at(first), count: run(first, pages * 2) }
+                Step::Write { sector: at(first), count: run(first, pages * 4) }
             }
             86..=91 => {
                 let first = dice.below(count);
