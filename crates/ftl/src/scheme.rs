@@ -13,6 +13,7 @@ use crate::flash::Flash;
 use crate::flash::anchor::Anchors;
 use crate::flash::counts::Counts;
 use crate::log_block::LogBlock;
+use crate::page_map::PageMap;
 use crate::settings::{Format, Options};
 use crate::{BlockDevice, Error, Result};
 
@@ -23,17 +24,24 @@ pub enum Scheme {
     LogBlock,
     /// Log blocks, the block map in memory (L-M).
     LogBlockScanned,
+    /// Every page mapped, the block with the fewest pages that count cleaned (P/G).
+    PageGreedy,
+    /// Every page mapped, blocks cleaned by cost and benefit (P/C).
+    PageCostBenefit,
 }
 
 impl Scheme {
     /// Every scheme.
-    pub const ALL: [Scheme; 2] = [Scheme::LogBlock, Scheme::LogBlockScanned];
+    pub const ALL: [Scheme; 4] =
+        [Scheme::LogBlock, Scheme::LogBlockScanned, Scheme::PageGreedy, Scheme::PageCostBenefit];
 
     /// Its name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::LogBlock => "log-block",
             Scheme::LogBlockScanned => "log-block-scanned",
+            Scheme::PageGreedy => "page-greedy",
+            Scheme::PageCostBenefit => "page-cost-benefit",
         }
     }
 
@@ -42,6 +50,8 @@ impl Scheme {
         match self {
             Scheme::LogBlock => "L",
             Scheme::LogBlockScanned => "L-M",
+            Scheme::PageGreedy => "P/G",
+            Scheme::PageCostBenefit => "P/C",
         }
     }
 
@@ -50,10 +60,12 @@ impl Scheme {
         match self {
             Scheme::LogBlock => 1,
             Scheme::LogBlockScanned => 2,
+            Scheme::PageGreedy => 3,
+            Scheme::PageCostBenefit => 4,
         }
     }
 
-    fn from_code(code: u8) -> Option<Self> {
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|scheme| scheme.code() == code)
     }
 
@@ -61,6 +73,7 @@ impl Scheme {
     pub fn is_atomic(self) -> bool {
         match self {
             Scheme::LogBlock | Scheme::LogBlockScanned => true,
+            Scheme::PageGreedy | Scheme::PageCostBenefit => false,
         }
     }
 }
@@ -83,6 +96,7 @@ impl FromStr for Scheme {
 #[derive(Clone, Debug)]
 pub enum Device<N> {
     LogBlock(LogBlock<N>),
+    PageMap(PageMap<N>),
 }
 
 /// Does the same with the device of whatever scheme.
@@ -90,6 +104,7 @@ macro_rules! each {
     ($device:expr, $inner:ident => $body:expr) => {
         match $device {
             Device::LogBlock($inner) => $body,
+            Device::PageMap($inner) => $body,
         }
     };
 }
@@ -103,6 +118,9 @@ impl<N: Nand> Device<N> {
             Scheme::LogBlock | Scheme::LogBlockScanned => {
                 LogBlock::format(chip, &format, options).map(Device::LogBlock)
             }
+            Scheme::PageGreedy | Scheme::PageCostBenefit => {
+                PageMap::format(chip, scheme, &format, options).map(Device::PageMap)
+            }
         }
     }
 
@@ -111,6 +129,7 @@ impl<N: Nand> Device<N> {
         let record = Anchors::find(&mut Flash::new(&mut chip, 0, options.payload)?)?.1;
         match Scheme::from_code(record.scheme) {
             Some(Scheme::LogBlock | Scheme::LogBlockScanned) => LogBlock::open(chip, options).map(Device::LogBlock),
+            Some(Scheme::PageGreedy | Scheme::PageCostBenefit) => PageMap::open(chip, options).map(Device::PageMap),
             None => Err(Error::NoVolume("its scheme is not known")),
         }
     }

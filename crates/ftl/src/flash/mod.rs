@@ -269,3 +269,17 @@ impl<N: Nand> Flash<N> {
         size_of::<Self>() - size_of::<N>() + self.failures.capacity() * size_of::<nand::Failure>()
     }
 }
+
+/// The newer of two pages.
+pub fn newer(one: Option<(Place, Tag)>, other: Option<(Place, Tag)>) -> Option<(Place, Tag)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other.1.stamp > one.1.stamp { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Whether a page reads as it did.
+pub fn still_reads<N: Nand>(flash: &mut Flash<N>, newest: Option<(Place, Tag)>) -> Result<bool> {
+    let Some((at, tag)) = newest else { return Ok(true) };
+    Ok(flash.read(at, &mut [], Cause::Metadata)? == Found::Page(tag))
+}

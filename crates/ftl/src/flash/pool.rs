@@ -33,6 +33,11 @@ impl Pool {
         self.free.push_back(block);
     }
 
+    /// A free block is in use after all.
+    pub fn remove(&mut self, block: u32) {
+        self.free.retain(|&free| free & !ERASED != block);
+    }
+
     /// Every block that the map is to know as free: those taken are, until a commit says otherwise.
     pub fn listed(&self) -> impl Iterator<Item = u32> + '_ {
         self.free.iter().map(|&block| block & !ERASED).chain(self.taken.iter().copied())

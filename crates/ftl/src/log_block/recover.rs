@@ -19,7 +19,7 @@ use crate::device::Span;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
 use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Flash, Found, Outcome, Place};
+use crate::flash::{Flash, Outcome, Place, newer, still_reads};
 use crate::settings::Options;
 use crate::{Error, Result, Scheme};
 
@@ -163,20 +163,6 @@ fn read_logs<N: Nand>(flash: &mut Flash<N>, blocks: &[u32]) -> Result<Logs> {
             return Ok(logs);
         }
     }
-}
-
-/// The newer of two pages.
-pub(super) fn newer(one: Option<(Place, Tag)>, other: Option<(Place, Tag)>) -> Option<(Place, Tag)> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(if other.1.stamp > one.1.stamp { other } else { one }),
-        (one, other) => one.or(other),
-    }
-}
-
-/// Whether a page reads as it did.
-pub(super) fn still_reads<N: Nand>(flash: &mut Flash<N>, newest: Option<(Place, Tag)>) -> Result<bool> {
-    let Some((at, tag)) = newest else { return Ok(true) };
-    Ok(flash.read(at, &mut [], Cause::Metadata)? == Found::Page(tag))
 }
 
 /// The blocks that may hold data or logs.

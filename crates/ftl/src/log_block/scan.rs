@@ -9,12 +9,12 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use super::log::{Scan, scan};
-use super::recover::{newer, still_reads, usable};
+use super::recover::usable;
 use super::table::Table;
 use crate::Result;
 use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Flash, Place};
+use crate::flash::{Flash, Place, newer, still_reads};
 
 /// What a start-up finds on the chip.
 pub(super) struct Scanned {

@@ -49,11 +49,17 @@ pub(super) fn parts(span: Span, pages: u32) -> impl Iterator<Item = Part> + Clon
 impl<N: Nand> LogBlock<N> {
     /// Writes a request, at once where that is possible.
     pub(super) fn write_span(&mut self, span: Span, data: &[u8]) -> Result<()> {
-        let mut rest = span;
+        let (mut rest, mut most) = (span, span.count);
         while rest.count > 0 {
-            let now = Span { count: self.at_once(rest)?, ..rest };
-            self.write_at_once(span, now, data)?;
-            rest = Span { first: now.first + now.count, count: rest.count - now.count };
+            let now = Span { count: self.at_once(rest)?.min(most), ..rest };
+            match self.write_at_once(span, now, data) {
+                Ok(()) => rest = Span { first: now.first + now.count, count: rest.count - now.count },
+                // Blocks have gone bad in it.
+                Err(Error::TooLarge { .. }) if self.options.too_large == TooLarge::Split && now.count > 1 => {
+                    most = now.count / 2;
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
@@ -115,7 +121,10 @@ impl<N: Nand> LogBlock<N> {
             let others = self.log_views().filter(|(at, _)| {
                 self.logs.get(*at).is_some_and(|log| parts(span, pages).all(|part| part.block != log.owner))
             });
-            let victim = self.options.victim.choose(others).ok_or(Error::WornOut)?;
+            let victim = self.options.victim.choose(others).ok_or(match whole {
+                0 => Error::WornOut,
+                needed => Error::TooLarge { count: span.count, needed, free: self.pool.free() },
+            })?;
             self.reclaim(victim)?;
         }
         self.make_map_room(whole, None)

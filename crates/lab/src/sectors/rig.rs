@@ -38,6 +38,9 @@ impl std::str::FromStr for RigKind {
     }
 }
 
+/// Blocks beyond the data blocks where pages are mapped: few, so that blocks are cleaned often.
+const MAPPED_EXTRA_BLOCKS: u32 = 12;
+
 /// A scheme on a kind of chip.
 #[derive(Clone, Copy, Debug)]
 pub struct Rig {
@@ -48,11 +51,17 @@ pub struct Rig {
 impl Rig {
     /// Blocks, pages of a block, and the format.
     fn shape(&self) -> (u32, u32, Format) {
-        match self.kind {
+        let (blocks, pages, format) = match self.kind {
             RigKind::Small => (44, 8, Format { volume: 7, extra_blocks: 18, logs: 4, map_blocks: 3 }),
             RigKind::Wide => (38, 16, Format { volume: 7, extra_blocks: 18, logs: 5, map_blocks: 2 }),
             RigKind::Long => (2200, 8, Format { volume: 7, extra_blocks: 110, logs: 4, map_blocks: 6 }),
-        }
+        };
+        let maps_pages = matches!(self.scheme, Scheme::PageGreedy | Scheme::PageCostBenefit);
+        (
+            blocks,
+            pages,
+            Format { extra_blocks: if maps_pages { MAPPED_EXTRA_BLOCKS } else { format.extra_blocks }, ..format },
+        )
     }
 
     /// How a volume is run.
@@ -91,11 +100,13 @@ impl Rig {
         Device::open(chip, self.options())
     }
 
-    /// Steps of a history before the first that is cut: on a long chip it takes some until map blocks are cleaned.
+    /// Steps of a history before the first that is cut: it takes some until map blocks are cleaned on a long chip, or blocks
+    /// where pages are mapped.
     pub fn quiet_steps(&self) -> usize {
-        match self.kind {
-            RigKind::Small | RigKind::Wide => 0,
-            RigKind::Long => 60,
+        match (self.kind, self.scheme) {
+            (RigKind::Small | RigKind::Wide, Scheme::LogBlock | Scheme::LogBlockScanned) => 0,
+            (RigKind::Small | RigKind::Wide, _) => 50,
+            (RigKind::Long, _) => 60,
         }
     }
 

@@ -30,6 +30,12 @@ fn a_cut_at_any_operation_of_the_scheme_without_map_blocks_loses_nothing_acknowl
 }
 
 #[test]
+fn a_cut_at_any_operation_of_page_mapping_loses_nothing_acknowledged() {
+    tortured(Scheme::PageGreedy, 2, 60);
+    tortured(Scheme::PageCostBenefit, 1, 60);
+}
+
+#[test]
 fn failing_blocks_and_flipped_bits_lose_no_sector_of_any_scheme() {
     for scheme in Scheme::ALL {
         let report = media_runs(scheme, 0..100, 2);

@@ -1,0 +1,135 @@
+//! Opening a volume: the tag of every page is read, and the latest page of each sector counts.
+//!
+//! The newest page of all is read twice, and written anew: it may be torn and not show it. The block in which it stands is
+//! written on, so that power cuts in a row take no block each. Invariant: nothing is programmed before the whole chip is known.
+
+use alloc::vec::Vec;
+
+use nand::{Cause, Nand};
+
+use super::trims::ranges;
+use super::{Block, NOWHERE, Open, PageMap, cleaning};
+use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
+use crate::flash::tag::{Kind, Tag};
+use crate::flash::{Flash, Found, Place};
+use crate::settings::Options;
+use crate::{Error, Result, Scheme};
+
+/// The latest page of a sector.
+type Latest = (u64, u32);
+
+impl<N: Nand> PageMap<N> {
+    /// Opens the volume on a chip.
+    pub fn open(chip: N, options: Options) -> Result<Self> {
+        let mut flash = Flash::new(chip, 0, options.payload)?;
+        let record = Anchors::find(&mut flash)?.1;
+        flash.set_volume(record.volume);
+        if record.data_blocks == 0 || record.data_blocks >= flash.blocks() {
+            return Err(Error::NoVolume("the anchor's parameters do not fit the chip"));
+        }
+        let scheme = Scheme::from_code(record.scheme).ok_or(Error::NoVolume("its scheme is not known"))?;
+        let mut device = Self::empty(flash, cleaning(scheme)?, record.data_blocks);
+        let mut newest = device.read_all()?;
+        while !crate::flash::still_reads(&mut device.flash, newest)? {
+            newest = device.read_all()?;
+        }
+        device.reopen(newest)?;
+        device.write_anew(newest)?;
+        Ok(device)
+    }
+
+    /// Goes on in the block that was being written.
+    fn reopen(&mut self, newest: Option<(Place, Tag)>) -> Result<()> {
+        let Some((Place { block, .. }, _)) = newest else { return Ok(()) };
+        let mut next = self.flash.pages_per_block();
+        while next > 0 && self.flash.read(Place { block, page: next - 1 }, &mut [], Cause::Metadata)? == Found::Erased {
+            next -= 1;
+        }
+        self.pool.remove(block);
+        if let Some(block) = self.blocks.get_mut(block as usize) {
+            block.is_closed = false;
+        }
+        if next < self.flash.pages_per_block() {
+            // The page after the last may have been half programmed when the power went.
+            self.flash.use_up(Place { block, page: next })?;
+            next += 1;
+        }
+        self.open = Some(Open { block, next });
+        Ok(())
+    }
+
+    /// Reads the whole chip. The newest page.
+    fn read_all(&mut self) -> Result<Option<(Place, Tag)>> {
+        let mut latest: Vec<Latest> = alloc::vec![(0, NOWHERE); self.map.len()];
+        let mut newest: Option<(Place, Tag)> = None;
+        let mut trims = Vec::new();
+        self.pool = Default::default();
+        self.blocks.fill(Block::default());
+        for block in (ANCHOR_BLOCKS..self.flash.blocks()).filter(|&block| !self.flash.is_bad(block)).collect::<Vec<_>>()
+        {
+            for page in 0..self.flash.pages_per_block() {
+                let at = Place { block, page };
+                let Some(tag) = self.flash.read(at, &mut [], Cause::Metadata)?.tag() else { continue };
+                self.flash.saw_stamp(tag.stamp);
+                newest = crate::flash::newer(newest, Some((at, tag)));
+                let packed = self.pack(at);
+                let its = match tag.kind {
+                    Kind::Trim => {
+                        trims.push(packed);
+                        ranges(self.flash.page(), tag.logical)
+                    }
+                    Kind::Data | Kind::Merged | Kind::Lost => alloc::vec![(tag.logical, 1)],
+                    _ => continue,
+                };
+                for sector in its.into_iter().flat_map(|(first, count)| first..first.saturating_add(count)) {
+                    if let Some(slot) = latest.get_mut(sector as usize).filter(|slot| slot.0 < tag.stamp) {
+                        *slot = (tag.stamp, packed);
+                    }
+                }
+            }
+        }
+        self.adopt(&latest, &trims);
+        Ok(newest)
+    }
+
+    /// Counts what the latest pages of all sectors come to.
+    fn adopt(&mut self, latest: &[Latest], trims: &[u32]) {
+        self.trims.clear();
+        for (slot, &(_, packed)) in self.map.iter_mut().zip(latest) {
+            *slot = packed;
+        }
+        let mut counting: Vec<Latest> = latest.iter().copied().filter(|&(_, packed)| packed != NOWHERE).collect();
+        for &(_, packed) in &counting {
+            if trims.contains(&packed) {
+                *self.trims.entry(packed).or_insert(0) += 1;
+            }
+        }
+        counting.sort_unstable();
+        counting.dedup();
+        for (stamp, packed) in counting {
+            let block = self.place(packed).block;
+            if let Some(block) = self.blocks.get_mut(block as usize) {
+                *block = Block { valid: block.valid + 1, is_closed: true, written: block.written.max(stamp) };
+            }
+        }
+        for block in ANCHOR_BLOCKS..self.flash.blocks() {
+            let is_used = self.blocks.get(block as usize).is_some_and(|block| block.valid > 0);
+            if !is_used && !self.flash.is_bad(block) {
+                self.pool.release(block);
+            }
+        }
+    }
+
+    /// The newest page is written anew, if it counts.
+    fn write_anew(&mut self, newest: Option<(Place, Tag)>) -> Result<()> {
+        let Some((at, tag)) = newest.filter(|(_, tag)| tag.kind.is_payload()) else { return Ok(()) };
+        if self.map.get(tag.logical as usize) != Some(&self.pack(at)) {
+            return Ok(());
+        }
+        let mut data = alloc::vec![0; self.flash.page_bytes()];
+        match self.flash.read(at, &mut data, Cause::Metadata)? {
+            Found::Page(_) => self.change(|device| device.write_sector(u64::from(tag.logical), &data)),
+            Found::Erased | Found::Unreadable => Ok(()),
+        }
+    }
+}
