@@ -5,7 +5,7 @@
 //! gain the block it stands in.
 
 use super::Manager;
-use super::job::{Job, View};
+use super::job::{Job, Progress, View};
 use crate::policy::allocate::WHOLE;
 use crate::policy::victim;
 
@@ -16,6 +16,8 @@ pub struct Pace {
     pub seq: u64,
     /// Bytes to be copied for one more free block, as it was when the block being emptied was chosen.
     pub cost_bytes: u64,
+    /// The sequence number at which the whole of what a block costs was owed at once last.
+    pub pressed_seq: u64,
     /// Bytes to be copied.
     pub owed_bytes: u64,
     /// The share of pages that may go to SLC at most, for the blocks to spare to last to the end of the window, millionths.
@@ -24,7 +26,7 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { seq: 0, cost_bytes: 0, owed_bytes: 0, slc_share_max: WHOLE }
+        Self { seq: 0, cost_bytes: 0, pressed_seq: 0, owed_bytes: 0, slc_share_max: WHOLE }
     }
 }
 
@@ -34,14 +36,20 @@ pub(super) const CATCH_UP: u64 = 3;
 const CATCH_UP_MAX: u64 = 12;
 
 /// Blocks' worth of copies that one more free block may cost: dearer ones wear the chip far more than they gain, and are
-/// made only when a call must have them.
+/// made only where the next block that is opened cannot do without.
 const COST_BLOCKS_MAX: u64 = 8;
+
+/// How often the whole of what a block costs is owed at once while callers fill one: where little comes of it, more of it
+/// would only wear the chip.
+const PRESSED_A_BLOCK: u64 = 2;
 
 /// Blocks that are wanting, and what each takes.
 struct Scarcity {
     short_blocks: u64,
     /// Bytes to be copied for one more free block.
     cost_bytes: u64,
+    /// Whether the next block that is opened forces all of it.
+    is_pressing: bool,
 }
 
 impl Manager {
@@ -49,15 +57,20 @@ impl Manager {
     pub fn owed(&self, view: &impl View) -> Pace {
         let seq = view.next_seq();
         let slc_share_max = self.slc_share_max(view);
-        let Some(scarcity) = self.scarcity(view) else { return Pace { seq, slc_share_max, ..Pace::default() } };
-        let Scarcity { short_blocks, cost_bytes } = scarcity;
-        let written_bytes = seq.saturating_sub(self.pace.seq).saturating_mul(u64::from(view.slot_bytes()));
-        let share_bytes = written_bytes.saturating_mul(cost_bytes) / u64::from(view.slc_block_bytes().max(1));
+        let pressed_seq = self.pace.pressed_seq;
+        let nothing = Pace { seq, pressed_seq, slc_share_max, ..Pace::default() };
+        let Some(Scarcity { short_blocks, cost_bytes, is_pressing }) = self.scarcity(view) else { return nothing };
+        let block_bytes = u64::from(view.slc_block_bytes().max(1));
+        let bytes_since = |from: u64| seq.saturating_sub(from).saturating_mul(u64::from(view.slot_bytes()));
+        let share_bytes = bytes_since(self.pace.seq).saturating_mul(cost_bytes) / block_bytes;
         // At a block for a block it would stay like that: the further behind, the more.
         let share_bytes = share_bytes.saturating_mul((CATCH_UP * short_blocks).min(CATCH_UP_MAX));
         // What a long call owes is not all put on the next one.
         let owed_bytes = (self.pace.owed_bytes + share_bytes).min(2 * cost_bytes);
-        Pace { seq, cost_bytes, owed_bytes, slc_share_max }
+        if is_pressing && bytes_since(pressed_seq).saturating_mul(PRESSED_A_BLOCK) >= block_bytes {
+            return Pace { seq, cost_bytes, pressed_seq: seq, owed_bytes: owed_bytes.max(cost_bytes), slc_share_max };
+        }
+        Pace { seq, cost_bytes, pressed_seq, owed_bytes, slc_share_max }
     }
 
     /// Hears what callers owe, and how much of it they paid.
@@ -67,6 +80,10 @@ impl Manager {
 
     /// What to do next of that; `None` where it would take a block that a recovery may need.
     pub fn next_paced_job(&self, view: &impl View) -> Option<Job> {
+        // Every copy changes the index: a checkpoint that waited for copies would be overdue before long.
+        if matches!(view.checkpoint(), Progress::Due | Progress::Overdue | Progress::UnderWay) {
+            return Some(Job::Checkpoint);
+        }
         match self.next_job_for_room(view) {
             Job::Idle { .. } => None,
             Job::Copy { .. } if !view.may_copy() => None,
@@ -92,10 +109,13 @@ impl Manager {
             Some(_) if self.pace.cost_bytes > 0 => self.pace.cost_bytes,
             _ => victim::cost_of_block_bytes(view.blocks(), target_bytes)?,
         };
-        if cost_bytes > COST_BLOCKS_MAX * u64::from(target_bytes) {
+        let headroom = view.supply().headroom();
+        if cost_bytes > COST_BLOCKS_MAX * u64::from(target_bytes) && headroom > 0 {
             return None;
         }
-        let short = if cost_bytes > self.cheap_bytes(target_bytes) { short } else { -view.supply().headroom() };
-        (short > 0).then_some(Scarcity { short_blocks: short.unsigned_abs(), cost_bytes })
+        let is_dear = cost_bytes > self.cheap_bytes(target_bytes);
+        let short = if is_dear { short } else { -headroom };
+        let is_pressing = is_dear && headroom <= 0;
+        (short > 0).then_some(Scarcity { short_blocks: short.unsigned_abs(), cost_bytes, is_pressing })
     }
 }

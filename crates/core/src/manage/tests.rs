@@ -20,6 +20,8 @@ struct Seen {
     checkpoint: Progress,
     waiting: bool,
     supply: Supply,
+    /// Blocks that later calls will want beside those of the next one.
+    later_blocks: i64,
     blocks: Vec<BlockView>,
     unerased: bool,
     seq: u64,
@@ -42,6 +44,7 @@ impl Seen {
             checkpoint: Progress::Idle,
             waiting: false,
             supply,
+            later_blocks: 0,
             blocks,
             unerased: false,
             seq: 0,
@@ -84,7 +87,7 @@ impl View for Seen {
     }
 
     fn headroom_ahead(&self) -> i64 {
-        self.supply.headroom()
+        self.supply.headroom() - self.later_blocks
     }
 
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {
@@ -358,18 +361,64 @@ fn a_commit_that_is_due_makes_room_a_step_at_a_time_and_at_once_in_the_end() {
 fn callers_owe_what_they_write_its_share_of_a_block_once_blocks_are_scarce() {
     let mut manager = Manager::new(Policy::BASELINE);
     // Two blocks of 75 of 100 bytes give up half a block: 300 bytes are copied for a whole one. Callers' blocks take 50.
-    let seen = |free, seq| Seen { supply: with_free(free), seq, ..Seen::new(&[(1, Holds::Log, 75)]) };
-    assert_eq!(manager.owed(&seen(4, 7)).owed_bytes, 0, "one is to spare");
-    let owed = manager.owed(&seen(3, 10));
+    let seen = |free, seq| Seen { supply: with_free(free), later_blocks: 1, seq, ..Seen::new(&[(1, Holds::Log, 75)]) };
+    assert_eq!(manager.owed(&seen(5, 7)).owed_bytes, 0, "one is to spare");
+    let owed = manager.owed(&seen(4, 10));
     manager.heard_of_debt(owed, owed.owed_bytes);
-    let owed = manager.owed(&seen(3, 15));
+    let owed = manager.owed(&seen(4, 15));
     assert_eq!(owed.owed_bytes, CATCH_UP * 5 * 300 / 50);
     manager.heard_of_debt(owed, 20);
-    assert_eq!(manager.owed(&seen(3, 15)).owed_bytes, CATCH_UP * 30 - 20, "what is not paid stays owed");
+    assert_eq!(manager.owed(&seen(4, 15)).owed_bytes, CATCH_UP * 30 - 20, "what is not paid stays owed");
     let cheap = Seen { blocks: alloc::vec![block(1, 30)], ..seen(3, 15) };
     assert_eq!(manager.owed(&cheap).owed_bytes, 0, "a cheap block can wait");
     let late = Seen { supply: with_free(2), ..cheap };
     assert!(manager.owed(&Seen { seq: 16, ..late }).owed_bytes > 0);
+    let owed = manager.owed(&seen(4, 50));
+    manager.heard_of_debt(owed, owed.owed_bytes);
+    assert_eq!(manager.owed(&seen(3, 50)).owed_bytes, 300, "the next block that is opened wants a whole one");
+}
+
+#[test]
+fn callers_pay_for_a_dear_block_only_where_the_next_one_that_is_opened_forces_it() {
+    let mut manager = Manager::new(Policy::BASELINE);
+    // A block of 98 of 100 bytes gives up 2: a whole one takes 4,900.
+    let seen = |free| Seen { supply: with_free(free), later_blocks: 1, seq: 50, ..Seen::new(&[(1, Holds::Log, 98)]) };
+    manager.heard_of_debt(manager.owed(&seen(5)), 0);
+    assert_eq!(manager.owed(&seen(4)).owed_bytes, 0);
+    assert_eq!(manager.owed(&seen(3)).owed_bytes, 4_900);
+}
+
+/// Each call paid for a whole block again as long as little came of what had been paid, though nothing was written.
+#[test]
+fn callers_owe_the_whole_of_a_block_no_more_than_twice_while_they_fill_one() {
+    let mut manager = Manager::new(Policy::BASELINE);
+    let seen = |free, seq| Seen { supply: with_free(free), seq, ..Seen::new(&[(1, Holds::Log, 98)]) };
+    let owed = |manager: &mut Manager, free, seq| {
+        let owed = manager.owed(&seen(free, seq));
+        manager.heard_of_debt(owed, owed.owed_bytes);
+        owed.owed_bytes
+    };
+    assert_eq!(owed(&mut manager, 4, 50), 0, "no block is wanting");
+    assert_eq!(owed(&mut manager, 3, 50), 4_900);
+    assert_eq!(owed(&mut manager, 3, 50), 0);
+    assert_eq!(owed(&mut manager, 3, 51), CATCH_UP * 4_900 / 50, "a share of it, as ever");
+    assert_eq!(owed(&mut manager, 4, 74), 0);
+    assert_eq!(owed(&mut manager, 3, 74), 0);
+    assert_eq!(owed(&mut manager, 4, 75), 0);
+    assert_eq!(owed(&mut manager, 3, 75), 4_900);
+}
+
+#[test]
+fn callers_pay_for_a_checkpoint_that_is_due_before_they_pay_for_copies() {
+    let manager = Manager::new(Policy::BASELINE);
+    let next = |checkpoint| {
+        let seen = Seen { supply: with_free(2), checkpoint, ..Seen::new(&[(1, Holds::Log, 50)]) };
+        manager.next_paced_job(&seen)
+    };
+    assert_eq!(next(Progress::Worthwhile), Some(Job::Copy { victim: 1 }));
+    for due in [Progress::Due, Progress::Overdue, Progress::UnderWay] {
+        assert_eq!(next(due), Some(Job::Checkpoint));
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::policy::supply::Budget;
 /// Steps of a checkpoint that is due, or under way, before each call.
 const CHECKPOINT_STEPS: u32 = 12;
 /// Steps of work for room before a call that finds enough of it.
-const PACED_STEPS_MAX: u32 = 96;
+const PACED_STEPS_MAX: u32 = 64;
 
 impl<N: Nand> Store<N> {
     /// Makes sure that the operation to come finds room on the chip. What gives space back may use blocks that are kept.
