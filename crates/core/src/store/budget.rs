@@ -127,7 +127,7 @@ pub(super) fn has_failed<N: Nand>(records: &Records<N>) -> bool {
 }
 
 /// Blocks that have failed.
-fn failed_blocks<N: Nand>(records: &Records<N>) -> u32 {
+pub(super) fn failed_blocks<N: Nand>(records: &Records<N>) -> u32 {
     let blocks = records.flash.blocks();
     blocks.bad() + blocks.failing_count()
 }

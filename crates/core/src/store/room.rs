@@ -61,10 +61,12 @@ impl<N: Nand> Store<N> {
         Ok(())
     }
 
-    /// Copies so many bytes to make room, a slot at least, or as many as may keep a caller waiting.
+    /// Copies so many bytes to make room, a slot at least, or as many as may keep a caller waiting; how many of them are paid.
+    /// Where a block fails in that, all are: copies made ahead must not take the blocks that calls need.
     fn pay(&mut self, call: Call, owed_bytes: u64) -> Result<u64> {
         let slot_bytes = self.records.flash.shape().slot_bytes as u64;
         let first = self.records.flash.numbers().copies();
+        let failed_blocks = budget::failed_blocks(&self.records);
         let mut paid_bytes = 0;
         for _ in 0..PACED_STEPS_MAX {
             if paid_bytes + slot_bytes > owed_bytes {
@@ -75,6 +77,9 @@ impl<N: Nand> Store<N> {
                 // What cannot be done ahead may be done when it must.
                 Err(Error::NoSpace | Error::Corrupt { .. }) => break,
                 outcome => outcome?,
+            }
+            if budget::failed_blocks(&self.records) > failed_blocks {
+                return Ok(owed_bytes);
             }
             paid_bytes = (self.records.flash.numbers().copies() - first) * slot_bytes;
         }

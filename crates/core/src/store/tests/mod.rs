@@ -9,6 +9,7 @@ mod format;
 mod place;
 mod recovery;
 mod roll;
+mod room;
 
 use emulator::{Chip, Profile};
 
