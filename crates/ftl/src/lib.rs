@@ -1,6 +1,6 @@
 //! Flash translation layers: block devices made of a [`nand::Nand`] chip, which recover from a power cut at any operation.
 //!
-//! From the ground up: `flash` (pages with tags, free blocks, anchors, counts), then a folder a scheme: `log_block`, `page_map`. Each
+//! From the ground up: `flash` (pages with tags, free blocks, anchors, counts), then a folder a scheme: `log_block`, `page_map`, `replacement`. Each
 //! is a [`BlockDevice`]. Invariant: no input makes it panic, and a sector reads as it was written last or not at all.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod error;
 mod flash;
 pub mod log_block;
 pub mod page_map;
+pub mod replacement;
 mod scheme;
 mod settings;
 

@@ -14,6 +14,7 @@ use crate::flash::anchor::Anchors;
 use crate::flash::counts::Counts;
 use crate::log_block::LogBlock;
 use crate::page_map::PageMap;
+use crate::replacement::Replacement;
 use crate::settings::{Format, Options};
 use crate::{BlockDevice, Error, Result};
 
@@ -24,6 +25,8 @@ pub enum Scheme {
     LogBlock,
     /// Log blocks, the block map in memory (L-M).
     LogBlockScanned,
+    /// Replacement blocks (R).
+    Replacement,
     /// Every page mapped, the block with the fewest pages that count cleaned (P/G).
     PageGreedy,
     /// Every page mapped, blocks cleaned by cost and benefit (P/C).
@@ -32,14 +35,15 @@ pub enum Scheme {
 
 impl Scheme {
     /// Every scheme.
-    pub const ALL: [Scheme; 4] =
-        [Scheme::LogBlock, Scheme::LogBlockScanned, Scheme::PageGreedy, Scheme::PageCostBenefit];
+    pub const ALL: [Scheme; 5] =
+        [Scheme::LogBlock, Scheme::LogBlockScanned, Scheme::Replacement, Scheme::PageGreedy, Scheme::PageCostBenefit];
 
     /// Its name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::LogBlock => "log-block",
             Scheme::LogBlockScanned => "log-block-scanned",
+            Scheme::Replacement => "replacement",
             Scheme::PageGreedy => "page-greedy",
             Scheme::PageCostBenefit => "page-cost-benefit",
         }
@@ -50,6 +54,7 @@ impl Scheme {
         match self {
             Scheme::LogBlock => "L",
             Scheme::LogBlockScanned => "L-M",
+            Scheme::Replacement => "R",
             Scheme::PageGreedy => "P/G",
             Scheme::PageCostBenefit => "P/C",
         }
@@ -60,6 +65,7 @@ impl Scheme {
         match self {
             Scheme::LogBlock => 1,
             Scheme::LogBlockScanned => 2,
+            Scheme::Replacement => 5,
             Scheme::PageGreedy => 3,
             Scheme::PageCostBenefit => 4,
         }
@@ -73,7 +79,7 @@ impl Scheme {
     pub fn is_atomic(self) -> bool {
         match self {
             Scheme::LogBlock | Scheme::LogBlockScanned => true,
-            Scheme::PageGreedy | Scheme::PageCostBenefit => false,
+            Scheme::Replacement | Scheme::PageGreedy | Scheme::PageCostBenefit => false,
         }
     }
 }
@@ -97,6 +103,7 @@ impl FromStr for Scheme {
 pub enum Device<N> {
     LogBlock(LogBlock<N>),
     PageMap(PageMap<N>),
+    Replacement(Replacement<N>),
 }
 
 /// Does the same with the device of whatever scheme.
@@ -105,6 +112,7 @@ macro_rules! each {
         match $device {
             Device::LogBlock($inner) => $body,
             Device::PageMap($inner) => $body,
+            Device::Replacement($inner) => $body,
         }
     };
 }
@@ -121,6 +129,7 @@ impl<N: Nand> Device<N> {
             Scheme::PageGreedy | Scheme::PageCostBenefit => {
                 PageMap::format(chip, scheme, &format, options).map(Device::PageMap)
             }
+            Scheme::Replacement => Replacement::format(chip, &format, options).map(Device::Replacement),
         }
     }
 
@@ -130,6 +139,7 @@ impl<N: Nand> Device<N> {
         match Scheme::from_code(record.scheme) {
             Some(Scheme::LogBlock | Scheme::LogBlockScanned) => LogBlock::open(chip, options).map(Device::LogBlock),
             Some(Scheme::PageGreedy | Scheme::PageCostBenefit) => PageMap::open(chip, options).map(Device::PageMap),
+            Some(Scheme::Replacement) => Replacement::open(chip, options).map(Device::Replacement),
             None => Err(Error::NoVolume("its scheme is not known")),
         }
     }
