@@ -42,6 +42,11 @@ use table::Table;
 /// Free blocks that no request takes: for a merge, and for one whose block goes bad in it.
 const RESERVE_BLOCKS: u32 = 2;
 
+/// Pages of the map blocks for each fragment of the map, one map block left out: with fewer, cleaning would go in circles.
+const MAP_SHARE: u32 = 2;
+/// Pages beyond those.
+const MAP_PAGES_MIN: u32 = 4;
+
 /// A block device of the log-block scheme.
 #[derive(Clone, Debug)]
 pub struct LogBlock<N> {
@@ -78,6 +83,11 @@ impl<N: Nand> LogBlock<N> {
             Table::scanned(data_blocks)
         } else {
             let shape = Shape::new(flash.page_bytes(), blocks, data_blocks, format.extra_blocks)?;
+            if (format.map_blocks - 1) * flash.pages_per_block() < MAP_SHARE * shape.count + MAP_PAGES_MIN {
+                return Err(Error::Unfit(
+                    "the map has too few blocks: half of all but one must be enough for every fragment",
+                ));
+            }
             let (data, free) = rest.split_at_checked(data_blocks as usize).unwrap_or_default();
             free.iter().for_each(|&block| pool.release(block));
             let books = &mut Books { logs: &no_logs, pool: &mut pool, resolved: None };
@@ -189,5 +199,31 @@ impl<N: Nand> BlockDevice for LogBlock<N> {
 
     fn flush(&mut self) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emulator::{Chip, Profile};
+
+    use super::*;
+
+    #[test]
+    fn a_map_of_more_fragments_than_its_blocks_can_turn_over_is_refused() {
+        let profile = Profile::builtin("k9f5608u0m").unwrap().with_capacity(256 << 20).unwrap();
+        let format = |map_blocks| {
+            let chip = Chip::without_data(&profile, 1).unwrap();
+            let format = Format { volume: 1, extra_blocks: 64, logs: 8, map_blocks };
+            LogBlock::format(chip, &format, Options { payload: crate::Payload::Absent, ..Options::default() })
+        };
+        assert!(matches!(format(8), Err(Error::Unfit(_))));
+        let mut device = format(10).unwrap();
+        for turn in 0..600 {
+            device.write(turn * 4_099 % device.sectors(), &[0; 512]).unwrap();
+        }
+        assert!(device.counts().map_writes > 500, "{:?}", device.counts());
+        let options = Options { payload: crate::Payload::Absent, ..Options::default() };
+        let mut opened = LogBlock::open(device.into_chip(), options).unwrap();
+        assert_eq!(opened.check().unwrap(), Vec::<String>::new());
     }
 }
