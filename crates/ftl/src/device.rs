@@ -3,6 +3,13 @@
 //! Invariant: what a request returned for is durable, in any order of later power cuts; a sector reads as it was written
 //! last, or as zeros where it never was or was trimmed.
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use nand::Nand;
+
+use crate::flash::Flash;
 use crate::{Error, Result};
 
 /// Sectors that can be read and overwritten in any order.
@@ -56,5 +63,40 @@ impl Span {
     pub fn bytes_of<'a>(&self, sector: u64, data: &'a [u8], sector_bytes: usize) -> &'a [u8] {
         let start = (sector.saturating_sub(self.first) as usize).saturating_mul(sector_bytes);
         data.get(start..start + sector_bytes).unwrap_or_default()
+    }
+}
+
+/// What the schemes have in common: pages with tags below, sectors above.
+pub(crate) trait Layer<N: Nand>: BlockDevice {
+    fn flash(&self) -> &Flash<N>;
+
+    fn flash_mut(&mut self) -> &mut Flash<N>;
+
+    /// Reads one sector that the device has.
+    fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()>;
+
+    /// Reads a request's sectors one by one.
+    fn read_sectors(&mut self, sector: u64, data: &mut [u8]) -> Result<()>
+    where
+        Self: Sized,
+    {
+        let span = Span::of_bytes(self, sector, data.len())?;
+        self.flash_mut().counts_mut().host_reads += span.count;
+        let mut pages = (sector..).zip(data.chunks_exact_mut(self.sector_bytes()));
+        pages.try_for_each(|(sector, data)| self.read_sector(sector, data))
+    }
+
+    /// A line for every sector that cannot be read.
+    fn unreadable(&mut self) -> Result<Vec<String>> {
+        let mut findings = Vec::new();
+        let mut page = alloc::vec![0; self.sector_bytes()];
+        for sector in 0..self.sectors() {
+            match self.read_sector(sector, &mut page) {
+                Ok(()) => {}
+                Err(Error::Unreadable { .. }) => findings.push(format!("sector {sector} cannot be read")),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(findings)
     }
 }

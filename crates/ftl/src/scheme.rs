@@ -9,6 +9,7 @@ use core::str::FromStr;
 
 use nand::Nand;
 
+use crate::device::Layer;
 use crate::flash::Flash;
 use crate::flash::anchor::Anchors;
 use crate::flash::counts::Counts;
@@ -156,7 +157,7 @@ impl<N: Nand> Device<N> {
 
     /// What was counted since the volume was opened.
     pub fn counts(&self) -> &Counts {
-        each!(self, device => device.counts())
+        each!(self, device => device.flash().counts())
     }
 
     /// Bytes of memory the scheme takes, one page buffer and the chip left out.
@@ -166,12 +167,12 @@ impl<N: Nand> Device<N> {
 
     /// The chip.
     pub fn chip(&self) -> &N {
-        each!(self, device => device.chip())
+        each!(self, device => device.flash().chip())
     }
 
     /// The chip, to look at it or to set its faults; programs and erases of others damage the volume.
     pub fn chip_mut(&mut self) -> &mut N {
-        each!(self, device => device.chip_mut())
+        each!(self, device => device.flash_mut().chip_mut())
     }
 
     /// Gives the chip back.

@@ -12,8 +12,9 @@ use nand::Nand;
 use super::LogBlock;
 use super::log::scan;
 use super::table::Table;
+use crate::Result;
+use crate::device::Layer;
 use crate::flash::anchor::ANCHOR_BLOCKS;
-use crate::{BlockDevice, Error, Result};
 
 impl<N: Nand> LogBlock<N> {
     /// Reads everything that counts; a line for whatever is not as it should be.
@@ -38,7 +39,7 @@ impl<N: Nand> LogBlock<N> {
             }
         }
         self.check_logs(&mut findings)?;
-        self.check_sectors(&mut findings)?;
+        findings.extend(self.unreadable()?);
         Ok(findings)
     }
 
@@ -53,18 +54,6 @@ impl<N: Nand> LogBlock<N> {
                     "log block {}: page {offset} of its data block is not where memory has it",
                     log.block
                 ));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_sectors(&mut self, findings: &mut Vec<String>) -> Result<()> {
-        let mut page = alloc::vec![0; self.sector_bytes()];
-        for sector in 0..self.sectors() {
-            match self.read_sector(sector, &mut page) {
-                Ok(()) => {}
-                Err(Error::Unreadable { .. }) => findings.push(format!("sector {sector} cannot be read")),
-                Err(error) => return Err(error),
             }
         }
         Ok(())

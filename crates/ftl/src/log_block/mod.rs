@@ -26,9 +26,8 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use crate::device::Span;
+use crate::device::{Layer, Span};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
-use crate::flash::counts::Counts;
 use crate::flash::pool::Pool;
 use crate::flash::tag::Kind;
 use crate::flash::{Flash, Found, Place};
@@ -99,21 +98,6 @@ impl<N: Nand> LogBlock<N> {
         Ok(Self { flash, options, data_blocks, logs_max: format.logs, table, pool, logs, has_failed: false })
     }
 
-    /// What was counted since the volume was opened.
-    pub fn counts(&self) -> &Counts {
-        self.flash.counts()
-    }
-
-    /// The chip.
-    pub fn chip(&self) -> &N {
-        self.flash.chip()
-    }
-
-    /// The chip, to look at it or to set its faults; programs and erases of others damage the volume.
-    pub fn chip_mut(&mut self) -> &mut N {
-        self.flash.chip_mut()
-    }
-
     /// Gives the chip back.
     pub fn into_chip(self) -> N {
         self.flash.into_chip()
@@ -132,7 +116,26 @@ impl<N: Nand> LogBlock<N> {
         self.logs.iter().position(|log| log.owner == block)
     }
 
-    /// Reads one sector.
+    /// Runs what changes the volume; after a failure that may have left memory and flash apart, nothing more is changed.
+    fn change<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.has_failed {
+            return Err(Error::Failed);
+        }
+        let outcome = run(self);
+        self.has_failed = !matches!(outcome, Ok(_) | Err(Error::TooLarge { .. }));
+        outcome
+    }
+}
+
+impl<N: Nand> Layer<N> for LogBlock<N> {
+    fn flash(&self) -> &Flash<N> {
+        &self.flash
+    }
+
+    fn flash_mut(&mut self) -> &mut Flash<N> {
+        &mut self.flash
+    }
+
     fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
         let (block, offset) = self.flash.split(sector);
         let entry = self.log_of(block).and_then(|at| self.logs.get(at)).map(|log| (log.block, log.entry(offset)));
@@ -155,16 +158,6 @@ impl<N: Nand> LogBlock<N> {
         }
         Ok(())
     }
-
-    /// Runs what changes the volume; after a failure that may have left memory and flash apart, nothing more is changed.
-    fn change<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.has_failed {
-            return Err(Error::Failed);
-        }
-        let outcome = run(self);
-        self.has_failed = !matches!(outcome, Ok(_) | Err(Error::TooLarge { .. }));
-        outcome
-    }
 }
 
 impl<N: Nand> BlockDevice for LogBlock<N> {
@@ -177,12 +170,7 @@ impl<N: Nand> BlockDevice for LogBlock<N> {
     }
 
     fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        let span = Span::of_bytes(self, sector, data.len())?;
-        self.flash.counts_mut().host_reads += span.count;
-        for (sector, data) in (sector..).zip(data.chunks_exact_mut(self.flash.page_bytes())) {
-            self.read_sector(sector, data)?;
-        }
-        Ok(())
+        self.read_sectors(sector, data)
     }
 
     fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {
@@ -221,7 +209,7 @@ mod tests {
         for turn in 0..600 {
             device.write(turn * 4_099 % device.sectors(), &[0; 512]).unwrap();
         }
-        assert!(device.counts().map_writes > 500, "{:?}", device.counts());
+        assert!(device.flash.counts().map_writes > 500, "{:?}", device.flash.counts());
         let options = Options { payload: crate::Payload::Absent, ..Options::default() };
         let mut opened = LogBlock::open(device.into_chip(), options).unwrap();
         assert_eq!(opened.check().unwrap(), Vec::<String>::new());

@@ -16,9 +16,8 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use crate::device::Span;
+use crate::device::{Layer, Span};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
-use crate::flash::counts::Counts;
 use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found, Outcome, Place};
@@ -106,21 +105,6 @@ impl<N: Nand> PageMap<N> {
             failing: Vec::new(),
             has_failed: false,
         }
-    }
-
-    /// What was counted since the volume was opened.
-    pub fn counts(&self) -> &Counts {
-        self.flash.counts()
-    }
-
-    /// The chip.
-    pub fn chip(&self) -> &N {
-        self.flash.chip()
-    }
-
-    /// The chip, to look at it or to set its faults; programs and erases of others damage the volume.
-    pub fn chip_mut(&mut self) -> &mut N {
-        self.flash.chip_mut()
     }
 
     /// Gives the chip back.
@@ -215,18 +199,6 @@ impl<N: Nand> PageMap<N> {
         self.give_up_failing()
     }
 
-    fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        let packed = self.map.get(sector as usize).copied().unwrap_or(NOWHERE);
-        if packed == NOWHERE || self.trims.contains_key(&packed) {
-            data.fill(0);
-            return Ok(());
-        }
-        match self.flash.read(self.place(packed), data, Cause::Host)? {
-            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => Ok(()),
-            _ => Err(Error::Unreadable { sector }),
-        }
-    }
-
     /// Runs what changes the volume; after a failure that may have left memory and flash apart, nothing more is changed.
     fn change<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.has_failed {
@@ -249,15 +221,7 @@ impl<N: Nand> PageMap<N> {
 
     /// Reads everything that counts; a line for whatever is not as it should be.
     pub fn check(&mut self) -> Result<Vec<String>> {
-        let mut findings = Vec::new();
-        let mut page = alloc::vec![0; self.sector_bytes()];
-        for sector in 0..self.sectors() {
-            match self.read_sector(sector, &mut page) {
-                Ok(()) => {}
-                Err(Error::Unreadable { .. }) => findings.push(format!("sector {sector} cannot be read")),
-                Err(error) => return Err(error),
-            }
-        }
+        let mut findings = self.unreadable()?;
         let mut pages: Vec<u32> = self.map.iter().copied().filter(|&packed| packed != NOWHERE).collect();
         pages.sort_unstable();
         pages.dedup();
@@ -281,6 +245,28 @@ impl<N: Nand> PageMap<N> {
     }
 }
 
+impl<N: Nand> Layer<N> for PageMap<N> {
+    fn flash(&self) -> &Flash<N> {
+        &self.flash
+    }
+
+    fn flash_mut(&mut self) -> &mut Flash<N> {
+        &mut self.flash
+    }
+
+    fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
+        let packed = self.map.get(sector as usize).copied().unwrap_or(NOWHERE);
+        if packed == NOWHERE || self.trims.contains_key(&packed) {
+            data.fill(0);
+            return Ok(());
+        }
+        match self.flash.read(self.place(packed), data, Cause::Host)? {
+            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => Ok(()),
+            _ => Err(Error::Unreadable { sector }),
+        }
+    }
+}
+
 impl<N: Nand> BlockDevice for PageMap<N> {
     fn sector_bytes(&self) -> usize {
         self.flash.page_bytes()
@@ -291,12 +277,7 @@ impl<N: Nand> BlockDevice for PageMap<N> {
     }
 
     fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        let span = Span::of_bytes(self, sector, data.len())?;
-        self.flash.counts_mut().host_reads += span.count;
-        for (sector, data) in (sector..).zip(data.chunks_exact_mut(self.flash.page_bytes())) {
-            self.read_sector(sector, data)?;
-        }
-        Ok(())
+        self.read_sectors(sector, data)
     }
 
     fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {

@@ -15,9 +15,8 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use crate::device::Span;
+use crate::device::{Layer, Span};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
-use crate::flash::counts::Counts;
 use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found, Outcome, Place};
@@ -85,21 +84,6 @@ impl<N: Nand> Replacement<N> {
         let map = alloc::vec![NOWHERE; data_blocks as usize];
         let (chains, next) = (BTreeMap::new(), BTreeMap::new());
         Self { flash, map, chains, next, pool: Pool::default(), has_failed: false }
-    }
-
-    /// What was counted since the volume was opened.
-    pub fn counts(&self) -> &Counts {
-        self.flash.counts()
-    }
-
-    /// The chip.
-    pub fn chip(&self) -> &N {
-        self.flash.chip()
-    }
-
-    /// The chip, to look at it or to set its faults; programs and erases of others damage the volume.
-    pub fn chip_mut(&mut self) -> &mut N {
-        self.flash.chip_mut()
     }
 
     /// Gives the chip back.
@@ -194,20 +178,6 @@ impl<N: Nand> Replacement<N> {
         Ok((1, block))
     }
 
-    fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        let Some(at) = self.holder(sector) else {
-            data.fill(0);
-            return Ok(());
-        };
-        match self.flash.read(at, data, Cause::Host)? {
-            Found::Erased => data.fill(0),
-            Found::Page(tag) if tag.kind == Kind::Hole => data.fill(0),
-            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => {}
-            Found::Page(_) | Found::Unreadable => return Err(Error::Unreadable { sector }),
-        }
-        Ok(())
-    }
-
     /// Runs what changes the volume; after a failure that may have left memory and flash apart, nothing more is changed.
     fn change<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.has_failed {
@@ -231,15 +201,7 @@ impl<N: Nand> Replacement<N> {
 
     /// Reads everything that counts; a line for whatever is not as it should be.
     pub fn check(&mut self) -> Result<Vec<String>> {
-        let mut findings = Vec::new();
-        let mut page = alloc::vec![0; self.sector_bytes()];
-        for sector in 0..self.sectors() {
-            match self.read_sector(sector, &mut page) {
-                Ok(()) => {}
-                Err(Error::Unreadable { .. }) => findings.push(format!("sector {sector} cannot be read")),
-                Err(error) => return Err(error),
-            }
-        }
+        let mut findings = self.unreadable()?;
         let chained = self.chains.values().flat_map(|chain| chain.blocks.iter().copied());
         let alone =
             self.map.iter().zip(0..).filter(|(_, owner)| !self.chains.contains_key(owner)).map(|(&block, _)| block);
@@ -255,6 +217,30 @@ impl<N: Nand> Replacement<N> {
     }
 }
 
+impl<N: Nand> Layer<N> for Replacement<N> {
+    fn flash(&self) -> &Flash<N> {
+        &self.flash
+    }
+
+    fn flash_mut(&mut self) -> &mut Flash<N> {
+        &mut self.flash
+    }
+
+    fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
+        let Some(at) = self.holder(sector) else {
+            data.fill(0);
+            return Ok(());
+        };
+        match self.flash.read(at, data, Cause::Host)? {
+            Found::Erased => data.fill(0),
+            Found::Page(tag) if tag.kind == Kind::Hole => data.fill(0),
+            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => {}
+            Found::Page(_) | Found::Unreadable => return Err(Error::Unreadable { sector }),
+        }
+        Ok(())
+    }
+}
+
 impl<N: Nand> BlockDevice for Replacement<N> {
     fn sector_bytes(&self) -> usize {
         self.flash.page_bytes()
@@ -265,12 +251,7 @@ impl<N: Nand> BlockDevice for Replacement<N> {
     }
 
     fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        let span = Span::of_bytes(self, sector, data.len())?;
-        self.flash.counts_mut().host_reads += span.count;
-        for (sector, data) in (sector..).zip(data.chunks_exact_mut(self.flash.page_bytes())) {
-            self.read_sector(sector, data)?;
-        }
-        Ok(())
+        self.read_sectors(sector, data)
     }
 
     fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {

@@ -47,9 +47,7 @@ impl Shadow {
     pub fn judge(&self, device: &mut impl BlockDevice, sectors: &[u64]) -> Result<(), String> {
         sectors.iter().try_for_each(|&sector| {
             let version = self.version(sector);
-            let found = holds(device, sector, &[version])?;
-            debug_assert_eq!(found, version);
-            Ok(())
+            holds(device, sector, &[version]).map(drop)
         })
     }
 
