@@ -3,6 +3,7 @@
 //! Invariant: what a request returned for is durable, in any order of later power cuts; a sector reads as it was written
 //! last, or as zeros where it never was or was trimmed.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,6 +11,8 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use crate::flash::Flash;
+use crate::flash::anchor::ANCHOR_BLOCKS;
+use crate::look::BlockUse;
 use crate::{Error, Result};
 
 /// Sectors that can be read and overwritten in any order.
@@ -84,6 +87,38 @@ pub(crate) trait Layer<N: Nand>: BlockDevice {
         self.flash_mut().counts_mut().host_reads += span.count;
         let mut pages = (sector..).zip(data.chunks_exact_mut(self.sector_bytes()));
         pages.try_for_each(|(sector, data)| self.read_sector(sector, data))
+    }
+
+    /// Names the use of every block that the scheme knows of, bad blocks and anchors left out.
+    fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()>;
+
+    /// The use of every block.
+    fn uses(&mut self) -> Result<Vec<BlockUse>> {
+        let blocks = self.flash().blocks();
+        let mut uses = alloc::vec![BlockUse::Unknown; blocks as usize];
+        self.visit_uses(&mut |block, found| {
+            uses.get_mut(block as usize).into_iter().for_each(|slot| *slot = found);
+        })?;
+        for (block, slot) in (0..blocks).zip(&mut uses) {
+            if block < ANCHOR_BLOCKS {
+                *slot = BlockUse::Anchor;
+            } else if *slot == BlockUse::Unknown && self.flash().is_bad(block) {
+                *slot = BlockUse::Bad;
+            }
+        }
+        Ok(uses)
+    }
+
+    /// A line for every block of two uses.
+    fn used_twice(&mut self) -> Result<Vec<String>> {
+        let mut uses: BTreeMap<u32, BlockUse> = (0..ANCHOR_BLOCKS).map(|block| (block, BlockUse::Anchor)).collect();
+        let mut findings = Vec::new();
+        self.visit_uses(&mut |block, found| {
+            if let Some(other) = uses.insert(block, found) {
+                findings.push(format!("block {block}: {found}, and {other} as well"));
+            }
+        })?;
+        Ok(findings)
     }
 
     /// A line for every sector that cannot be read.

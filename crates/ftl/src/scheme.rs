@@ -14,6 +14,7 @@ use crate::flash::Flash;
 use crate::flash::anchor::Anchors;
 use crate::flash::counts::Counts;
 use crate::log_block::LogBlock;
+use crate::look::BlockUse;
 use crate::page_map::PageMap;
 use crate::replacement::Replacement;
 use crate::settings::{Format, Options};
@@ -153,6 +154,11 @@ impl<N: Nand> Device<N> {
     /// Reads everything that counts; a line for whatever is not as it should be.
     pub fn check(&mut self) -> Result<Vec<String>> {
         each!(self, device => device.check())
+    }
+
+    /// The use of every block.
+    pub fn uses(&mut self) -> Result<Vec<BlockUse>> {
+        each!(self, device => device.uses())
     }
 
     /// What was counted since the volume was opened.

@@ -49,14 +49,19 @@ struct Newest {
     record: Record,
 }
 
-/// Records are checked without a volume's number: they are where it stands.
-const ANY_VOLUME: u32 = 0x464c_4558;
-
 impl Anchors {
+    /// The number that records are checked with, whatever the volume's: it stands in them.
+    pub const VOLUME: u32 = 0x464c_4558;
+
+    /// The block of the newest record.
+    pub fn block(&self) -> u32 {
+        self.at.block
+    }
+
     /// Finds the newest record.
     pub fn find<N: Nand>(flash: &mut Flash<N>) -> Result<(Self, Record)> {
         let volume = flash.volume();
-        flash.set_volume(ANY_VOLUME);
+        flash.set_volume(Self::VOLUME);
         let found = Self::search(flash);
         flash.set_volume(volume);
         found
@@ -102,7 +107,7 @@ impl Anchors {
             let at = self.next(flash)?.ok_or(Error::WornOut)?;
             self.at = at;
             let volume = flash.volume();
-            flash.set_volume(ANY_VOLUME);
+            flash.set_volume(Self::VOLUME);
             let tag = Tag { kind: Kind::Anchor, ends: true, logical: 0, stamp: 0, extra: 0 };
             let outcome = flash.program_filled(at, tag, Cause::Metadata, |page| encode(record, page));
             flash.set_volume(volume);

@@ -59,6 +59,21 @@ impl Kind {
         }
     }
 
+    /// Its name where a volume is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Data => "data",
+            Kind::Log => "log",
+            Kind::Merged => "merged",
+            Kind::Trim => "trim",
+            Kind::Hole => "hole",
+            Kind::Lost => "lost",
+            Kind::Map => "map",
+            Kind::Anchor => "anchor",
+            Kind::Filler => "filler",
+        }
+    }
+
     fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: nothing is changed.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,33 +10,13 @@ use nand::Nand;
 
 use super::LogBlock;
 use super::log::scan;
-use super::table::Table;
 use crate::Result;
 use crate::device::Layer;
-use crate::flash::anchor::ANCHOR_BLOCKS;
 
 impl<N: Nand> LogBlock<N> {
     /// Reads everything that counts; a line for whatever is not as it should be.
     pub fn check(&mut self) -> Result<Vec<String>> {
-        let mut findings = Vec::new();
-        let mut uses: BTreeMap<u32, String> = (0..ANCHOR_BLOCKS).map(|block| (block, String::from("anchor"))).collect();
-        let mut note = |block: u32, what: String, findings: &mut Vec<String>| {
-            if let Some(other) = uses.insert(block, what.clone()) {
-                findings.push(format!("block {block}: {what}, and {other} as well"));
-            }
-        };
-        if let Table::Mapped(map) = &self.table {
-            map.ring().iter().for_each(|&block| note(block, String::from("map block"), &mut findings));
-        }
-        self.pool.listed().for_each(|block| note(block, String::from("free"), &mut findings));
-        for log in &self.logs {
-            note(log.block, format!("log block of block {}", log.owner), &mut findings);
-        }
-        for block in 0..self.data_blocks {
-            if let Some(standing) = self.table.find(&mut self.flash, block)? {
-                note(standing.block, format!("data block {block}"), &mut findings);
-            }
-        }
+        let mut findings = self.used_twice()?;
         self.check_logs(&mut findings)?;
         findings.extend(self.unreadable()?);
         Ok(findings)

@@ -31,6 +31,7 @@ use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
 use crate::flash::pool::Pool;
 use crate::flash::tag::Kind;
 use crate::flash::{Flash, Found, Place};
+use crate::look::BlockUse;
 use crate::settings::{Format, Options};
 use crate::{BlockDevice, Error, Result, Scheme};
 use fragment::Shape;
@@ -134,6 +135,20 @@ impl<N: Nand> Layer<N> for LogBlock<N> {
 
     fn flash_mut(&mut self) -> &mut Flash<N> {
         &mut self.flash
+    }
+
+    fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
+        if let Table::Mapped(map) = &self.table {
+            map.ring().iter().for_each(|&block| visit(block, BlockUse::Map));
+        }
+        self.pool.listed().for_each(|block| visit(block, BlockUse::Free));
+        self.logs.iter().for_each(|log| visit(log.block, BlockUse::Log(log.owner)));
+        for block in 0..self.data_blocks {
+            if let Some(standing) = self.table.find(&mut self.flash, block)? {
+                visit(standing.block, BlockUse::Data(block));
+            }
+        }
+        Ok(())
     }
 
     fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {

@@ -21,6 +21,7 @@ use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
 use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found, Outcome, Place};
+use crate::look::BlockUse;
 use crate::settings::{Format, Options};
 use crate::{BlockDevice, Error, Result, Scheme};
 use victim::Cleaning;
@@ -221,7 +222,8 @@ impl<N: Nand> PageMap<N> {
 
     /// Reads everything that counts; a line for whatever is not as it should be.
     pub fn check(&mut self) -> Result<Vec<String>> {
-        let mut findings = self.unreadable()?;
+        let mut findings = self.used_twice()?;
+        findings.extend(self.unreadable()?);
         let mut pages: Vec<u32> = self.map.iter().copied().filter(|&packed| packed != NOWHERE).collect();
         pages.sort_unstable();
         pages.dedup();
@@ -236,11 +238,6 @@ impl<N: Nand> PageMap<N> {
                 findings.push(format!("block {number}: {valid} of its pages count, not {}", block.valid));
             }
         }
-        for block in self.pool.listed() {
-            if self.blocks.get(block as usize).is_some_and(|block| block.valid > 0) {
-                findings.push(format!("block {block}: it is free, and pages of it count"));
-            }
-        }
         Ok(findings)
     }
 }
@@ -252,6 +249,20 @@ impl<N: Nand> Layer<N> for PageMap<N> {
 
     fn flash_mut(&mut self) -> &mut Flash<N> {
         &mut self.flash
+    }
+
+    fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
+        self.pool.listed().for_each(|block| visit(block, BlockUse::Free));
+        let open = self.open.map(|open| open.block);
+        for (number, block) in (0..).zip(&self.blocks) {
+            let valid = u32::from(block.valid);
+            if open == Some(number) {
+                visit(number, BlockUse::Open(valid));
+            } else if valid > 0 || block.is_closed {
+                visit(number, BlockUse::Pages(valid));
+            }
+        }
+        Ok(())
     }
 
     fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {

@@ -9,7 +9,6 @@ mod merge;
 mod recover;
 
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -20,6 +19,7 @@ use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
 use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found, Outcome, Place};
+use crate::look::BlockUse;
 use crate::settings::{Format, Options};
 use crate::{BlockDevice, Error, Result, Scheme};
 
@@ -201,18 +201,8 @@ impl<N: Nand> Replacement<N> {
 
     /// Reads everything that counts; a line for whatever is not as it should be.
     pub fn check(&mut self) -> Result<Vec<String>> {
-        let mut findings = self.unreadable()?;
-        let chained = self.chains.values().flat_map(|chain| chain.blocks.iter().copied());
-        let alone =
-            self.map.iter().zip(0..).filter(|(_, owner)| !self.chains.contains_key(owner)).map(|(&block, _)| block);
-        let mut used: Vec<u32> =
-            chained.chain(alone.filter(|&block| block != NOWHERE)).chain(self.pool.listed()).collect();
-        used.sort_unstable();
-        for (one, other) in used.iter().zip(used.iter().skip(1)) {
-            if one == other {
-                findings.push(format!("block {one}: it is used twice"));
-            }
-        }
+        let mut findings = self.used_twice()?;
+        findings.extend(self.unreadable()?);
         Ok(findings)
     }
 }
@@ -224,6 +214,17 @@ impl<N: Nand> Layer<N> for Replacement<N> {
 
     fn flash_mut(&mut self) -> &mut Flash<N> {
         &mut self.flash
+    }
+
+    fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
+        self.pool.listed().for_each(|block| visit(block, BlockUse::Free));
+        for (owner, &block) in (0..).zip(&self.map) {
+            let chain = self.chains.get(&owner).map_or(core::slice::from_ref(&block), |chain| &chain.blocks);
+            let mut blocks = chain.iter().filter(|&&block| block != NOWHERE);
+            blocks.next().into_iter().for_each(|&block| visit(block, BlockUse::Data(owner)));
+            blocks.for_each(|&block| visit(block, BlockUse::Replacement(owner)));
+        }
+        Ok(())
     }
 
     fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
