@@ -2,8 +2,12 @@
 //!
 //! Invariant: whatever the options, a volume that was made with one format is opened with any.
 
+use nand::{CellMode, Nand};
+
 pub use crate::flash::Payload;
+use crate::log_block::Shape;
 pub use crate::log_block::victim::Victim;
+use crate::{Result, Scheme};
 
 /// What a volume is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +20,30 @@ pub struct Format {
     pub logs: u32,
     /// Map blocks in the round; schemes without a map on flash leave it at 0.
     pub map_blocks: u32,
+}
+
+/// Extra blocks of a usual volume: one of so many.
+const EXTRA_SHARE: u32 = 64;
+/// And at least so many.
+const EXTRA_MIN: u32 = 32;
+/// Log blocks of a usual volume, and of one with at least twice the extra blocks (§V).
+const LOGS: [u32; 2] = [8, 16];
+
+impl Format {
+    /// A volume with as many blocks of each kind as suit the chip.
+    pub fn usual<N: Nand>(chip: &N, scheme: Scheme, volume: u32) -> Result<Self> {
+        let (blocks, page_bytes) = (chip.geometry().blocks, chip.geometry().page_bytes as usize);
+        let most = Shape::extra_blocks_max(page_bytes, blocks);
+        let extra_blocks = (blocks / EXTRA_SHARE).max(EXTRA_MIN).min(most);
+        let [few, many] = LOGS;
+        let logs = if extra_blocks < 2 * EXTRA_MIN { few } else { many };
+        let mut format = Self { volume, extra_blocks, logs, map_blocks: 0 };
+        if scheme == Scheme::LogBlock {
+            let shape = Shape::new(page_bytes, blocks, blocks.saturating_sub(extra_blocks), extra_blocks)?;
+            format.map_blocks = shape.map_blocks_min(chip.layout(CellMode::Slc).pages()).max(3);
+        }
+        Ok(format)
+    }
 }
 
 /// What a request does that cannot be written at once because too few blocks are free (§III.D: the host's choice).
@@ -44,5 +72,28 @@ impl Default for Options {
     fn default() -> Self {
         let (victim, too_large, payload) = (Victim::default(), TooLarge::default(), Payload::default());
         Self { victim, too_large, merges_partially: true, swap_every: 8, payload }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emulator::{Chip, Profile};
+
+    use super::*;
+    use crate::Device;
+
+    #[test]
+    fn the_usual_format_fits_small_and_large_chips_of_every_scheme() {
+        let sizes =
+            [("k9f5608u0m", 2 << 20), ("k9f5608u0m", 16 << 20), ("k9f5608u0m", 256 << 20), ("k9k8g08u0m", 1 << 30)];
+        for (profile, bytes) in sizes {
+            let profile = Profile::builtin(profile).unwrap().with_capacity(bytes).unwrap();
+            for scheme in Scheme::ALL {
+                let chip = Chip::without_data(&profile, 1).unwrap();
+                let format = Format::usual(&chip, scheme, 1).unwrap();
+                let made = Device::format(chip, scheme, &format, Options::default());
+                assert!(made.is_ok(), "{scheme} on {bytes} bytes: {format:?}: {:?}", made.err());
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// The sizes of fragments on one chip.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Bytes of a fragment: half a page.
     pub bytes: usize,
     /// Bytes of an entry.
@@ -25,11 +25,21 @@ const COUNT_BYTES: usize = 8;
 const HEAD_BYTES: usize = COUNT_BYTES + 8;
 const DIRECTORY_ENTRY_BYTES: usize = 4;
 
+/// Pages of the map blocks for each fragment of the map, one map block left out: with fewer, cleaning would go in circles.
+const MAP_SHARE: u32 = 2;
+/// Pages beyond those.
+const MAP_PAGES_MIN: u32 = 4;
+
+/// Bytes of an entry: a block's number, and a bit.
+fn entry_bytes(blocks: u32) -> usize {
+    if blocks <= u32::from(u16::MAX >> 1) { 2 } else { 4 }
+}
+
 impl Shape {
     /// The fragments of a chip, of whose blocks `extra_blocks` are no data blocks.
     pub fn new(page_bytes: usize, blocks: u32, data_blocks: u32, extra_blocks: u32) -> Result<Self> {
         let bytes = page_bytes / 2;
-        let entry_bytes = if blocks <= u32::from(u16::MAX >> 1) { 2 } else { 4 };
+        let entry_bytes = entry_bytes(blocks);
         let count = data_blocks.div_ceil((bytes / entry_bytes) as u32);
         // The round of map blocks grows by one when one of them fails.
         let pool_bytes = HEAD_BYTES + (extra_blocks as usize + 1) * entry_bytes;
@@ -38,6 +48,16 @@ impl Shape {
         }
         let holds_directory = pool_bytes + count as usize * DIRECTORY_ENTRY_BYTES <= bytes;
         Ok(Self { bytes, entry_bytes, count, holds_directory })
+    }
+
+    /// Extra blocks that fit the pool's fragment.
+    pub fn extra_blocks_max(page_bytes: usize, blocks: u32) -> u32 {
+        ((page_bytes / 2).saturating_sub(HEAD_BYTES) / entry_bytes(blocks)).saturating_sub(1) as u32
+    }
+
+    /// The fewest map blocks in which the map can be turned over.
+    pub fn map_blocks_min(&self, pages_per_block: u32) -> u32 {
+        1 + (MAP_SHARE * self.count + MAP_PAGES_MIN).div_ceil(pages_per_block)
     }
 
     /// Entries of a fragment.
@@ -106,7 +126,7 @@ impl Shape {
 
 /// The block of a data block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(crate) struct Standing {
     pub block: u32,
     /// It holds nothing, whatever is programmed there: its sectors read as zeros.
     pub is_empty: bool,
@@ -114,7 +134,7 @@ pub(super) struct Standing {
 
 /// What the pool's fragment lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(crate) struct Listed {
     pub logs: Vec<u32>,
     pub free: Vec<u32>,
     /// The map blocks in their round.

@@ -34,18 +34,13 @@ use crate::flash::{Flash, Found, Place};
 use crate::look::BlockUse;
 use crate::settings::{Format, Options};
 use crate::{BlockDevice, Error, Result, Scheme};
-use fragment::Shape;
+pub(crate) use fragment::Shape;
 use log::{Entry, Log};
 use map_blocks::{Books, MapBlocks};
 use table::Table;
 
 /// Free blocks that no request takes: for a merge, and for one whose block goes bad in it.
 const RESERVE_BLOCKS: u32 = 2;
-
-/// Pages of the map blocks for each fragment of the map, one map block left out: with fewer, cleaning would go in circles.
-const MAP_SHARE: u32 = 2;
-/// Pages beyond those.
-const MAP_PAGES_MIN: u32 = 4;
 
 /// A block device of the log-block scheme.
 #[derive(Clone, Debug)]
@@ -83,7 +78,7 @@ impl<N: Nand> LogBlock<N> {
             Table::scanned(data_blocks)
         } else {
             let shape = Shape::new(flash.page_bytes(), blocks, data_blocks, format.extra_blocks)?;
-            if (format.map_blocks - 1) * flash.pages_per_block() < MAP_SHARE * shape.count + MAP_PAGES_MIN {
+            if format.map_blocks < shape.map_blocks_min(flash.pages_per_block()) {
                 return Err(Error::Unfit(
                     "the map has too few blocks: half of all but one must be enough for every fragment",
                 ));
