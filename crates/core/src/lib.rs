@@ -35,7 +35,7 @@ pub use fs::types::*;
 pub use manage::ledger::Work;
 pub use manage::life::{Outlook, Wanted};
 pub use mount::format::FormatOptions;
-pub use policy::allocate::Allocate;
+pub use policy::allocate::{Allocate, predicted_idle_ns};
 pub use policy::migrate::Power;
 pub use policy::{Policy, wear};
 pub use salvage::{Doubt, Salvaged};

@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+mod cache;
 mod device;
 mod error;
 mod flash;
@@ -21,6 +22,7 @@ pub mod replacement;
 mod scheme;
 mod settings;
 
+pub use cache::WriteCache;
 pub use device::BlockDevice;
 pub use error::{Error, Result};
 pub use flash::counts::{ByCause, Counts};

@@ -44,6 +44,7 @@ pub fn campaign(campaign: &Campaign, progress: &(dyn Fn(u64, u64) + Sync)) -> Re
             // A long chip takes long to read.
             let (count, steps) = match kind {
                 RigKind::Small | RigKind::Wide => (campaign.histories, campaign.steps),
+                RigKind::Cached => (campaign.histories.div_ceil(2), campaign.steps),
                 RigKind::Long => (campaign.histories.div_ceil(8), campaign.steps / 4),
             };
             let steps = steps + Rig { scheme, kind }.quiet_steps();

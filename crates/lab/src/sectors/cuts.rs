@@ -7,10 +7,10 @@
 use std::fmt;
 
 use emulator::{Chip, FaultConfig, TornKind};
-use ftl::{BlockDevice, Counts, Device, Error};
+use ftl::{BlockDevice, Counts, Error};
 use nand::NandError;
 
-use super::rig::{Rig, RigKind};
+use super::rig::{Cached, Rig, RigKind};
 use super::script::{Step, script};
 use super::shadow::Shadow;
 use crate::crash::Tear;
@@ -87,7 +87,7 @@ pub struct History {
 
 /// A device before a step, and what it must hold.
 struct Before<'a> {
-    device: &'a Device<Chip>,
+    device: &'a Cached<Chip>,
     shadow: &'a Shadow,
     step: Step,
     number: usize,
@@ -133,20 +133,20 @@ impl History {
     ) -> Result<(), String> {
         let mut device = self.rig.format(self.rig.chip(self.seed)?)?;
         let sectors = self.rig.sectors_used(device.sectors());
-        let pages = u64::from(device.chip().profile().geometry.pages_per_block);
+        let pages = u64::from(device.device().chip().profile().geometry.pages_per_block);
         let mut shadow = Shadow::default();
         for (number, step) in script(self.seed, self.steps, &sectors, pages).into_iter().enumerate() {
             let at = |error: &dyn fmt::Display| format!("step {number}, {step}: {error}");
             let before = device.clone();
-            let start = device.chip().operations();
+            let start = device.device().chip().operations();
             let done = if step == Step::Remount {
-                findings.count(device.counts());
-                device = self.rig.open(device.into_chip()).map_err(|error| at(&error))?;
+                findings.count(device.device().counts());
+                device = self.rig.reopen(device).map_err(|error| at(&error))?;
                 true
             } else {
                 take(&mut device, &step, &shadow).map_err(|error| at(&error))?
             };
-            let operations = device.chip().operations() - start;
+            let operations = device.device().chip().operations() - start;
             visit(&Before { device: &before, shadow: &shadow, step, number, sectors: &sectors }, operations, findings);
             if done {
                 shadow.did(&step);
@@ -155,7 +155,7 @@ impl History {
                 shadow.judge(&mut device, &sectors).map_err(|error| at(&error))?;
             }
         }
-        findings.count(device.counts());
+        findings.count(device.device().counts());
         in_order(&mut device)?;
         shadow.judge(&mut device, &sectors)
     }
@@ -202,27 +202,24 @@ impl History {
     fn try_cut(&self, before: &Before<'_>, tears: &[(u64, TornKind)]) -> Result<u64, String> {
         let Some((&(operation, tear), again)) = tears.split_first() else { return Ok(0) };
         let mut device = before.device.clone();
-        arm(device.chip_mut(), operation, tear, self.seed);
+        arm(device.device_mut().chip_mut(), operation, tear, self.seed);
         let mut chip = if before.step == Step::Remount {
-            let mut chip = device.into_chip();
-            expect_cut(Device::open(&mut chip, self.rig.options()).map(drop))?;
-            chip
+            self.cut_reopening(device)?
         } else {
             expect_cut(take(&mut device, &before.step, before.shadow).map(drop))?;
-            device.into_chip()
+            device.into_device().into_chip()
         };
         for &(operation, tear) in again {
             chip.power_on();
             arm(&mut chip, operation, tear, self.seed + 1);
-            expect_cut(Device::open(&mut chip, self.rig.options()).map(drop))?;
+            expect_cut(self.rig.open(&mut chip).map(drop))?;
         }
         chip.power_on();
         let start = chip.operations();
-        let mut device =
-            Device::open(&mut chip, self.rig.options()).map_err(|error| format!("it does not open: {error}"))?;
-        let recovery = device.chip().operations() - start;
+        let mut device = self.rig.open(&mut chip).map_err(|error| format!("it does not open: {error}"))?;
+        let recovery = device.device().chip().operations() - start;
         let mut shadow = before.shadow.clone();
-        shadow.judge_cut(&before.step, self.rig.scheme.is_atomic(), &mut device, before.sectors)?;
+        shadow.judge_cut(&before.step, self.rig.promise(), &mut device, before.sectors)?;
         // On a long chip it takes long to read everything.
         if self.rig.kind != RigKind::Long || operation % 32 == 0 {
             in_order(&mut device)?;
@@ -231,8 +228,19 @@ impl History {
         Ok(recovery)
     }
 
+    /// Unmounts and opens a volume, which is cut in one of these. The chip.
+    fn cut_reopening(&self, mut device: Cached<Chip>) -> Result<Chip, String> {
+        let flushed = device.flush();
+        let mut chip = device.into_device().into_chip();
+        match flushed {
+            Ok(()) => expect_cut(self.rig.open(&mut chip).map(drop))?,
+            cut => expect_cut(cut)?,
+        }
+        Ok(chip)
+    }
+
     /// Some requests, an opening, and everything is there.
-    fn go_on(&self, mut device: Device<&mut Chip>, mut shadow: Shadow, before: &Before<'_>) -> Result<(), String> {
+    fn go_on(&self, mut device: Cached<&mut Chip>, mut shadow: Shadow, before: &Before<'_>) -> Result<(), String> {
         for step in script(self.seed + before.number as u64, 4, before.sectors, 4) {
             if step != Step::Remount
                 && take(&mut device, &step, &shadow).map_err(|error| format!("then {step}: {error}"))?
@@ -240,22 +248,20 @@ impl History {
                 shadow.did(&step);
             }
         }
-        let chip = device.into_chip();
-        let mut device =
-            Device::open(chip, self.rig.options()).map_err(|error| format!("it does not open again: {error}"))?;
+        let mut device = self.rig.reopen(device).map_err(|error| format!("it does not open again: {error}"))?;
         shadow.judge(&mut device, before.sectors).map_err(|error| format!("after another opening: {error}"))
     }
 }
 
 /// Takes a step on a device. Whether it was done: a request that is too large at once is not.
-pub(super) fn take<N: nand::Nand>(device: &mut Device<N>, step: &Step, shadow: &Shadow) -> Result<bool, Error> {
+pub(super) fn take<N: nand::Nand>(device: &mut Cached<N>, step: &Step, shadow: &Shadow) -> Result<bool, Error> {
     let outcome = match *step {
         Step::Write { sector, count } => {
             device.write(sector, &shadow.bytes_of_next(sector, count, device.sector_bytes()))
         }
         Step::Trim { sector, count } => device.trim(sector, count),
-        Step::Idle => device.background().map(drop),
-        Step::Remount => Ok(()),
+        Step::Idle => device.device_mut().background().map(drop),
+        Step::Flush | Step::Remount => device.flush(),
     };
     match outcome {
         Err(Error::TooLarge { .. }) => Ok(false),
@@ -264,8 +270,8 @@ pub(super) fn take<N: nand::Nand>(device: &mut Device<N>, step: &Step, shadow: &
 }
 
 /// Nothing on the volume contradicts anything else.
-pub(super) fn in_order<N: nand::Nand>(device: &mut Device<N>) -> Result<(), String> {
-    let findings = device.check().map_err(|error| format!("check: {error}"))?;
+pub(super) fn in_order<N: nand::Nand>(device: &mut Cached<N>) -> Result<(), String> {
+    let findings = device.device_mut().check().map_err(|error| format!("check: {error}"))?;
     if findings.is_empty() { Ok(()) } else { Err(findings.join("; ")) }
 }
 

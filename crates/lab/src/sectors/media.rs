@@ -50,23 +50,32 @@ pub fn media_runs(scheme: Scheme, seeds: std::ops::Range<u64>, threads: usize) -
 }
 
 fn run(scheme: Scheme, seed: u64, report: &mut MediaReport) -> Result<(), String> {
-    let kind = if seed.is_multiple_of(2) { RigKind::Small } else { RigKind::Wide };
+    let kinds = [RigKind::Small, RigKind::Wide, RigKind::Cached];
+    let kind = kinds.get((seed % 3) as usize).copied().unwrap_or(RigKind::Small);
     let rig = Rig { scheme, kind };
     let mut dice = Supply::new(seed);
     let mut device = rig.format(rig.chip(seed)?)?;
     let sectors = rig.sectors_used(device.sectors());
-    let pages = u64::from(device.chip().profile().geometry.pages_per_block);
-    device.chip_mut().set_faults(FaultConfig { bit_errors: BitErrors::Correctable, seed, ..FaultConfig::default() });
+    let pages = u64::from(device.device().chip().profile().geometry.pages_per_block);
+    device.device_mut().chip_mut().set_faults(FaultConfig {
+        bit_errors: BitErrors::Correctable,
+        seed,
+        ..FaultConfig::default()
+    });
     // An old chip: its bits flip often.
-    for block in 0..device.chip().profile().geometry.blocks {
-        let erases = device.chip().profile().endurance.slc_erases;
-        device.chip_mut().age_block(block, nand::CellMode::Slc, erases).map_err(|error| error.to_string())?;
+    for block in 0..device.device().chip().profile().geometry.blocks {
+        let erases = device.device().chip().profile().endurance.slc_erases;
+        device
+            .device_mut()
+            .chip_mut()
+            .age_block(block, nand::CellMode::Slc, erases)
+            .map_err(|error| error.to_string())?;
     }
     for _ in 0..dice.below(FAILURES_MAX + 1) {
         if dice.below(3) > 0 {
-            device.chip_mut().fail_program_at(dice.below(1_500));
+            device.device_mut().chip_mut().fail_program_at(dice.below(1_500));
         } else {
-            device.chip_mut().fail_erase_at(dice.below(100));
+            device.device_mut().chip_mut().fail_erase_at(dice.below(100));
         }
     }
     let mut shadow = Shadow::default();
@@ -74,7 +83,8 @@ fn run(scheme: Scheme, seed: u64, report: &mut MediaReport) -> Result<(), String
         let at = |error: &dyn std::fmt::Display| format!("step {number}, {step}: {error}");
         report.steps += 1;
         if step == Step::Remount {
-            device = rig.open(device.into_chip()).map_err(|error| at(&error))?;
+            device = rig.reopen(device).map_err(|error| at(&error))?;
+            shadow.did(&step);
         } else if take(&mut device, &step, &shadow).map_err(|error| at(&error))? {
             shadow.did(&step);
         }
@@ -84,7 +94,7 @@ fn run(scheme: Scheme, seed: u64, report: &mut MediaReport) -> Result<(), String
     }
     in_order(&mut device)?;
     shadow.judge(&mut device, &sectors)?;
-    let counters = device.chip().counters();
+    let counters = device.device().chip().counters();
     report.failures += counters.program_failures + counters.erase_failures;
     report.corrected_bits += counters.corrected_bits;
     Ok(())

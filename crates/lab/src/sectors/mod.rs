@@ -14,6 +14,6 @@ mod shadow;
 pub use campaign::{Campaign, Found, Report, campaign};
 pub use cuts::{Cut, Findings, History};
 pub use media::{MediaReport, media_runs};
-pub use rig::{Rig, RigKind};
+pub use rig::{Cached, Rig, RigKind};
 pub use script::{Step, script};
-pub use shadow::Shadow;
+pub use shadow::{Promise, Shadow};

@@ -1,4 +1,4 @@
-//! Random histories of requests: small writes that come again, long ones, whole blocks, trims, idle time, remounts.
+//! Random histories of requests: small writes that come again, long ones, whole blocks, trims, idle time, flushes, remounts.
 //!
 //! Invariant: a seed gives the same history for the same sectors.
 
@@ -19,6 +19,8 @@ pub enum Step {
     },
     /// One step of background work.
     Idle,
+    /// What waits in a cache becomes durable.
+    Flush,
     Remount,
 }
 
@@ -28,6 +30,7 @@ impl fmt::Display for Step {
             Step::Write { sector, count } => write!(out, "write {sector} +{count}"),
             Step::Trim { sector, count } => write!(out, "trim {sector} +{count}"),
             Step::Idle => out.write_str("idle"),
+            Step::Flush => out.write_str("flush"),
             Step::Remount => out.write_str("remount"),
         }
     }
@@ -72,7 +75,8 @@ pub fn script(seed: u64, steps: usize, sectors: &[u64], pages: u64) -> Vec<Step>
                 let first = dice.below(count);
                 Step::Trim { sector: at(first), count: run(first, 1 + dice.below(2 * pages)) }
             }
-            92..=96 => Step::Idle,
+            92..=94 => Step::Idle,
+            95..=96 => Step::Flush,
             _ => Step::Remount,
         };
         all.push(step);

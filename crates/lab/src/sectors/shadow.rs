@@ -9,10 +9,23 @@ use ftl::{BlockDevice, Error};
 use super::script::Step;
 use crate::content::mix;
 
+/// What a power cut leaves of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// Those that were acknowledged; of the one under way, all or nothing.
+    Whole,
+    /// Those that were acknowledged; of the one under way, each sector is there or not.
+    Sectors,
+    /// What was acknowledged before the last flush; each sector may hold what it was given since.
+    AtFlush,
+}
+
 /// The versions of all sectors that were ever written.
 #[derive(Clone, Debug, Default)]
 pub struct Shadow {
     versions: BTreeMap<u64, u64>,
+    /// What sectors held at the last flush, and were given since, but for their version now.
+    earlier: BTreeMap<u64, Vec<u64>>,
     /// The version that the next write gets.
     next: u64,
 }
@@ -34,12 +47,18 @@ impl Shadow {
         match *step {
             Step::Write { sector, count } => {
                 self.next += 1;
-                self.versions.extend((sector..sector + count).map(|sector| (sector, self.next)));
+                self.give(sector, count, self.next);
             }
-            Step::Trim { sector, count } => {
-                self.versions.extend((sector..sector + count).map(|sector| (sector, 0)));
-            }
-            Step::Idle | Step::Remount => {}
+            Step::Trim { sector, count } => self.give(sector, count, 0),
+            Step::Flush | Step::Remount => self.earlier.clear(),
+            Step::Idle => {}
+        }
+    }
+
+    fn give(&mut self, sector: u64, count: u64, version: u64) {
+        for sector in sector..sector + count {
+            let was = self.versions.insert(sector, version).unwrap_or(0);
+            self.earlier.entry(sector).or_default().push(was);
         }
     }
 
@@ -51,12 +70,11 @@ impl Shadow {
         })
     }
 
-    /// The same, where a step may have been done or not: as a whole where `is_atomic` says so, else each of its sectors by
-    /// itself. Becomes what is found.
+    /// The same after a cut, where a step may have been done or not, as the promise has it. Becomes what is found.
     pub fn judge_cut(
         &mut self,
         step: &Step,
-        is_atomic: bool,
+        promise: Promise,
         device: &mut impl BlockDevice,
         sectors: &[u64],
     ) -> Result<(), String> {
@@ -66,16 +84,20 @@ impl Shadow {
         let mut found = Vec::new();
         for &sector in sectors {
             let (old, new) = (self.version(sector), after.version(sector));
-            let version = holds(device, sector, &[old, new])?;
+            let earlier = self.earlier.get(&sector).filter(|_| promise == Promise::AtFlush);
+            let versions: Vec<u64> = [old, new].into_iter().chain(earlier.into_iter().flatten().copied()).collect();
+            let version = holds(device, sector, &versions)?;
             if old != new {
                 let this = version == new;
-                if is_atomic && matches!(step, Step::Write { .. }) && *is_done.get_or_insert(this) != this {
+                let is_whole = promise == Promise::Whole && matches!(step, Step::Write { .. });
+                if is_whole && *is_done.get_or_insert(this) != this {
                     return Err(format!("sector {sector}: {step} was done in part"));
                 }
             }
             found.push((sector, version));
         }
         self.versions.extend(found);
+        self.earlier.clear();
         self.next = after.next;
         Ok(())
     }

@@ -46,7 +46,7 @@ fn failing_blocks_and_flipped_bits_lose_no_sector_of_any_scheme() {
         let report = media_runs(scheme, 0..100, 2);
         let told: Vec<_> = report.violations.iter().take(5).collect();
         assert!(told.is_empty(), "{scheme}: {} violations: {told:#?}", report.violations.len());
-        assert!(report.failures > 50 && report.corrected_bits > 0, "{report:?}");
+        assert!(report.failures > 50 && report.corrected_bits > 500, "{report:?}");
     }
 }
 
