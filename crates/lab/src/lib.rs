@@ -6,6 +6,7 @@ pub mod bench;
 pub mod content;
 pub mod crash;
 pub mod experiment;
+pub mod layers;
 pub mod model;
 pub mod ops;
 mod parallel;

@@ -1,5 +1,5 @@
-//! Work in idle time: log blocks are reclaimed and free blocks erased before a request needs them (the paper's future
-//! work, §V). When there is idle time, the caller decides.
+//! Work in idle time: log blocks are reclaimed until half of them are in use, and free blocks erased, before a request needs
+//! them (the paper's future work, §V). When there is idle time, the caller decides.
 //!
 //! Invariant: a step is one log block reclaimed, or one block erased.
 
@@ -19,8 +19,8 @@ impl<N: Nand> LogBlock<N> {
 
     fn step(&mut self) -> Result<bool> {
         let full = self.logs.iter().position(|log| log.room() == 0);
-        let all_in_use = self.logs.len() as u32 >= self.logs_max;
-        let coldest = if all_in_use { self.options.victim.choose(self.log_views()) } else { None };
+        let half_in_use = self.logs.len() as u32 > self.logs_max / 2;
+        let coldest = if half_in_use { self.options.victim.choose(self.log_views()) } else { None };
         if let Some(at) = full.or(coldest) {
             self.reclaim(at)?;
             return Ok(true);

@@ -1,0 +1,57 @@
+//! Translation layers measured: requests to the sectors of a device on an emulated chip, in virtual time.
+//!
+//! Invariant: the chip's clock is the only clock, so that one configuration gives the same counts and times everywhere; only
+//! processor time differs.
+
+mod bench;
+mod foresight;
+mod player;
+
+pub use bench::{LayerConfig, LayerReport, bench};
+pub use foresight::Foresight;
+pub use player::{LayerPlayer, Request};
+
+use emulator::{Chip, EmulatorError, Profile, ProfileError};
+use ftl::{Device, Format, Options, Payload, Scheme};
+
+/// Why a translation layer could not be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayerError {
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error(transparent)]
+    Chip(#[from] EmulatorError),
+    /// The layer refused what the workload needs.
+    #[error("while {doing}: {source}")]
+    Layer { doing: &'static str, source: ftl::Error },
+    /// What stands on the chip is not as it must be.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// Says what was being done when a layer refused it.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str) -> Result<T, LayerError>;
+}
+
+impl<T> Doing<T> for Result<T, ftl::Error> {
+    fn doing(self, doing: &'static str) -> Result<T, LayerError> {
+        self.map_err(|source| LayerError::Layer { doing, source })
+    }
+}
+
+/// How a chip that keeps no host data is opened.
+pub fn options() -> Options {
+    Options { payload: Payload::Absent, ..Options::default() }
+}
+
+/// A new volume on a chip that keeps no host data; without a format, of the usual one.
+pub fn made(profile: &Profile, scheme: Scheme, format: Option<Format>) -> Result<Device<Chip>, LayerError> {
+    let chip = Chip::without_data(profile, 1)?;
+    let format = match format {
+        Some(format) => format,
+        None => Format::usual(&chip, scheme, 1).doing("choosing a format")?,
+    };
+    Device::format(chip, scheme, &format, options()).doing("formatting")
+}
