@@ -9,13 +9,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use emulator::{Chip, Counters, OpCounts};
 use flexfs_core::{Error, Fs, Info, Outlook, Work, dump::BlockInfo};
-use nand::{Cause, CellMode, Geometry, Nand};
+use nand::Cause;
 use serde_json::{Value, json};
 
 use crate::block_kind::Kind;
+use crate::chip_figures::ChipFigures;
 use crate::health::Health;
 use crate::monitor::Form;
-use crate::output::{grouped, table};
+use crate::output::{grouped, listed, table};
 use crate::size;
 
 /// A volume's identity as people write one.
@@ -42,12 +43,7 @@ pub struct Live {
 /// All there is to tell of a volume.
 pub struct Figures {
     image: String,
-    profile: String,
-    geometry: Geometry,
-    /// Erases a block endures: as SLC, natively.
-    endurance: [u32; 2],
-    /// Erase counts of the blocks that are not bad.
-    erases: Vec<u32>,
+    chip: ChipFigures,
     /// What each block is, by the block's number.
     kinds: Vec<Kind>,
     info: Info,
@@ -57,34 +53,9 @@ pub struct Figures {
     live: Option<Live>,
 }
 
-/// Ranges of erase counts that are shown.
-const RANGES: u32 = 8;
-/// The longest bar of the histogram.
-const BAR: usize = 40;
-
-/// Blocks by how often they were erased: from, to (both included), how many.
-fn histogram(erases: &[u32]) -> Vec<(u32, u32, usize)> {
-    let (Some(&least), Some(&most)) = (erases.iter().min(), erases.iter().max()) else { return Vec::new() };
-    let width = (most - least) / RANGES + 1;
-    let ranges = (0..RANGES).map(|range| (least + range * width, least + (range + 1) * width - 1));
-    let counted = ranges.filter(|&(from, _)| from <= most).map(|(from, to)| {
-        let inside = erases.iter().filter(|&&count| (from..=to).contains(&count)).count();
-        (from, to.min(most), inside)
-    });
-    counted.collect()
-}
-
 /// Operations by the name of their cause.
 fn by_cause(counts: &OpCounts) -> impl Iterator<Item = (&'static str, u64)> {
     Cause::ALL.into_iter().map(|cause| (cause.name(), counts.cause(cause)))
-}
-
-/// What there is any of, in one line: `12 host, 3 gc`.
-fn listed(counts: impl Iterator<Item = (&'static str, u64)>) -> String {
-    let some = counts.filter(|(_, count)| *count > 0);
-    let some: Vec<String> =
-        some.map(|(name, count)| format!("{} {}", grouped(count), name.replace('_', " "))).collect();
-    if some.is_empty() { "none".to_owned() } else { some.join(", ") }
 }
 
 /// How a life stands that is to be guaranteed.
@@ -133,13 +104,9 @@ impl Figures {
         let info = fs.info()?;
         let erases = fs.blocks().filter(|block: &BlockInfo| block.used_as != "bad").map(|block| block.erases).collect();
         let kinds = fs.blocks().map(|block| Kind::of(&block)).collect();
-        let chip = fs.chip();
         Ok(Self {
             image: image.display().to_string(),
-            profile: chip.profile().name.clone(),
-            geometry: chip.geometry().clone(),
-            endurance: CellMode::ALL.map(|mode| chip.endurance(mode)),
-            erases,
+            chip: ChipFigures::of(fs.chip(), erases),
             kinds,
             info,
             damage: None,
@@ -165,14 +132,8 @@ impl Figures {
         }
     }
 
-    /// The mean erase count over the blocks that are not bad.
-    fn mean_erases(&self) -> f64 {
-        let good = self.geometry.blocks.saturating_sub(self.info.blocks.bad).max(1);
-        self.info.erases_total as f64 / f64::from(good)
-    }
-
     fn health(&self) -> Health {
-        Health::of(&self.info, self.endurance[1])
+        Health::of(&self.info, self.chip.endurance[1])
     }
 
     /// In a word: what is wrong with what it holds comes before what is wrong with the chip.
@@ -207,19 +168,13 @@ impl Figures {
     }
 
     fn json(&self) -> Value {
-        let (info, geometry) = (&self.info, &self.geometry);
+        let info = &self.info;
+        let mut wear = self.chip.wear_json();
+        wear["cycles"] = info.cycles.into();
         json!({
             "image": self.image,
-            "profile": self.profile,
-            "chip": {
-                "bytes": geometry.native_bytes(),
-                "blocks": geometry.blocks,
-                "pages_per_block": geometry.pages_per_block,
-                "page_bytes": geometry.page_bytes,
-                "spare_bytes": geometry.spare_bytes,
-                "bits_per_cell": geometry.bits_per_cell,
-                "dies": geometry.dies(),
-            },
+            "profile": self.chip.profile,
+            "chip": self.chip.json(),
             "volume_id": volume_id(&info.volume_id),
             "label": info.label,
             "version": info.version,
@@ -248,16 +203,7 @@ impl Figures {
                 "spare_blocks": info.spare_blocks,
             },
             "programmed_bytes": Cause::ALL.iter().zip(info.written_bytes).map(|(cause, bytes)| (cause.name(), bytes)).collect::<BTreeMap<_, _>>(),
-            "wear": {
-                "histogram": histogram(&self.erases).iter().map(|(from, to, blocks)| json!({ "from": from, "to": to, "blocks": blocks })).collect::<Vec<_>>(),
-                "min": info.erases_min,
-                "mean": self.mean_erases(),
-                "max": info.erases_max,
-                "total": info.erases_total,
-                "cycles": info.cycles,
-                "endurance_slc": self.endurance[0],
-                "endurance_native": self.endurance[1],
-            },
+            "wear": wear,
             "life": info.life.as_ref().map(life_json),
             "mounted": self.live.as_ref().map(|live| self.live_json(live)),
         })
@@ -317,20 +263,6 @@ impl Figures {
         ]
     }
 
-    fn chip(&self) -> String {
-        let geometry = &self.geometry;
-        format!(
-            "{}: {}, {} blocks of {} pages of {}, {} bits a cell, {} spare bytes",
-            self.profile,
-            size::human(geometry.native_bytes()),
-            grouped(geometry.blocks.into()),
-            geometry.pages_per_block,
-            size::human(geometry.page_bytes.into()),
-            geometry.bits_per_cell,
-            geometry.spare_bytes,
-        )
-    }
-
     fn table(&self) -> String {
         let info = &self.info;
         let blocks = &info.blocks;
@@ -347,7 +279,7 @@ impl Figures {
             ("image", self.image.clone()),
             ("label", if info.label.is_empty() { "(none)".into() } else { info.label.clone() }),
             ("volume", volume_id(&info.volume_id)),
-            ("chip", self.chip()),
+            ("chip", self.chip.line()),
             (
                 "state",
                 format!(
@@ -379,29 +311,14 @@ impl Figures {
                     grouped(blocks.bad.into()),
                 ),
             ),
-            (
-                "erases",
-                format!(
-                    "{} least, {:.1} mean, {} most (a block endures {} as SLC, {} natively)",
-                    grouped(info.erases_min.into()),
-                    self.mean_erases(),
-                    grouped(info.erases_max.into()),
-                    grouped(self.endurance[0].into()),
-                    grouped(self.endurance[1].into()),
-                ),
-            ),
+            ("erases", self.chip.wear_line()),
             ("programmed", written.join(", ")),
             ("health", self.said_of_health()),
         ];
         rows.extend(info.life.iter().map(|life| ("life", said_of_life(life))));
         rows.extend(self.live.iter().flat_map(|live| self.live_rows(live)));
         let mut text = table(&rows);
-        let histogram = histogram(&self.erases);
-        let most = histogram.iter().map(|(.., blocks)| *blocks).max().unwrap_or(0).max(1);
-        for (from, to, blocks) in histogram {
-            let bar = "#".repeat((blocks * BAR).div_ceil(most));
-            text.push_str(&format!("\n{:>9}  {bar} {}", format!("{from}-{to}"), grouped(blocks as u64)));
-        }
+        text.push_str(&self.chip.bars());
         text
     }
 }
@@ -409,17 +326,6 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_block_is_in_one_range_of_the_histogram() {
-        for erases in [vec![3], vec![0, 1, 2, 3], (0..1000).collect::<Vec<u32>>(), vec![5; 100], vec![0, 4_000_000_000]]
-        {
-            let ranges = histogram(&erases);
-            assert_eq!(ranges.iter().map(|(.., blocks)| blocks).sum::<usize>(), erases.len(), "{ranges:?}");
-            assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0) && ranges.len() <= RANGES as usize);
-        }
-        assert_eq!(histogram(&[]), []);
-    }
 
     #[test]
     fn a_volume_id_is_written_like_a_uuid() {

@@ -5,6 +5,7 @@
 
 mod bench_fuse;
 mod block_kind;
+mod chip_figures;
 mod chips;
 mod cli;
 mod clock;
@@ -17,6 +18,7 @@ mod host;
 mod image;
 mod interrupt;
 mod monitor;
+mod new_image;
 mod output;
 mod play_in;
 mod progress;

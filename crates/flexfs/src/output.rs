@@ -76,6 +76,14 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
+/// What there is any of, in one line: `12 host, 3 gc`.
+pub fn listed(counts: impl Iterator<Item = (&'static str, u64)>) -> String {
+    let some = counts.filter(|(_, count)| *count > 0);
+    let some: Vec<String> =
+        some.map(|(name, count)| format!("{} {}", grouped(count), name.replace('_', " "))).collect();
+    if some.is_empty() { "none".to_owned() } else { some.join(", ") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,7 +17,7 @@ use crate::clock::now_ns;
 use crate::fuse::connection::connect;
 use crate::fuse::mountpoint::Mounted;
 use crate::fuse::{Attach, Manner, Recordings, Serving, end_of_session};
-use crate::image;
+use crate::new_image;
 
 /// Decides the chance events of the chip.
 const SEED: u64 = 1;
@@ -38,7 +38,7 @@ impl Target {
     pub fn flexfs(root: &Path, profile: &Profile, policy: Policy) -> Result<Self> {
         let mut chip = Chip::new(profile, SEED)?;
         let refused = |error: Error| anyhow!("{}: {error}", profile.name);
-        Fs::format(&mut chip, &image::format_options("bench")?).map_err(refused)?;
+        Fs::format(&mut chip, &new_image::format_options("bench")?).map_err(refused)?;
         let manner = Manner::default();
         let options = MountOptions { policy, times: manner.times(), now_ns: now_ns(), ..MountOptions::default() };
         let fs = Fs::mount(chip, options).map_err(|(_, error)| refused(error))?;

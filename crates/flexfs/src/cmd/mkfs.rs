@@ -12,8 +12,8 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::host::At;
-use crate::image::NewImage;
 use crate::interrupt::Interrupt;
+use crate::new_image::{self, NewChip, NewImage};
 use crate::output::grouped;
 use crate::tree::Tree;
 use crate::tree::bring_in::{BringIn, Place, Wanted};
@@ -28,10 +28,11 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
     let profile = chips::sized(&args.profile, args.size, "--size").map_err(|why| anyhow!("{path}: {why}"))?;
     match &args.from {
         None => {
-            let mut new = NewImage { replace: args.force, ..NewImage::unique(&profile, &args.label)? };
+            let mut new = NewImage::unique(&profile, &args.label)?;
+            new.chip.replace = args.force;
             new.format.volume_id = args.volume_id.unwrap_or(new.format.volume_id);
             new.format.goal = args.lifetime;
-            image::make(&args.image, &new)?;
+            new_image::make(&args.image, &new)?;
         }
         Some(source) => make_from(source, args, &profile)?,
     }
@@ -47,8 +48,11 @@ fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
     let id = uuid::Builder::from_custom_bytes(std::array::from_fn(|index| hash[index])).into_uuid().into_bytes();
     let now_ns = source_date_ns()?.unwrap_or(survey.newest_ns);
     let new = NewImage {
-        profile,
-        chip_seed: u64::from_le_bytes(std::array::from_fn(|index| hash[16 + index])),
+        chip: NewChip {
+            profile,
+            seed: u64::from_le_bytes(std::array::from_fn(|index| hash[16 + index])),
+            replace: args.force,
+        },
         format: FormatOptions {
             volume_id: args.volume_id.unwrap_or(id),
             label: args.label.clone(),
@@ -57,11 +61,10 @@ fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
             now_ns,
             ..FormatOptions::default()
         },
-        replace: args.force,
     };
     let (bar, interrupt) = (progress::bytes(), Interrupt::watch()?);
     let wanted = Wanted { owner: args.owner, timeless: true };
-    let made = image::make_filled(&args.image, &new, |fs, file| {
+    let made = new_image::make_filled(&args.image, &new, |fs, file| {
         let mut tree = Tree { fs, image: &args.image };
         BringIn::new(file, wanted, &bar, &interrupt)?.copy(&mut tree, &source, &Place::Directory(ROOT_INO), b"")
     });

@@ -29,7 +29,7 @@ use crate::clock::now_ns;
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
 use crate::fuse::{Attach, Recordings, Serving, take_signals};
 use crate::host::At;
-use crate::image::NewImage;
+use crate::new_image::{self, NewImage};
 use crate::tree::damage;
 use crate::{chips, cli, image, output, size};
 
@@ -263,7 +263,7 @@ impl Made {
         if !order.image.exists() {
             let profile = chips::sized(&order.settings.profile.clone().unwrap_or_default(), bytes, "--create");
             let profile = profile.map_err(|why| anyhow!("{path}: {why}"))?;
-            image::make(order.image, &NewImage::unique(&profile, "")?)?;
+            new_image::make(order.image, &NewImage::unique(&profile, "")?)?;
             made.image = Some(order.image.to_path_buf());
         }
         Ok(made)
