@@ -15,9 +15,14 @@ const LEAST_BLOCKS: u64 = 12;
 
 /// A chip of that kind with `bytes` of native capacity; `flag` is how its size is asked for.
 pub fn sized(profile: &Profile, bytes: u64, flag: &str) -> Result<Profile, String> {
+    check_kind(profile, profile.block_bytes() * LEAST_BLOCKS)?;
+    fitted(profile, bytes, flag)
+}
+
+/// The same, whether or not chips of that kind carry a file system.
+pub fn fitted(profile: &Profile, bytes: u64, flag: &str) -> Result<Profile, String> {
     let (name, block) = (&profile.name, profile.block_bytes());
     let smallest = block * LEAST_BLOCKS;
-    check_kind(profile, smallest)?;
     let (asked, least) = (size::typed(bytes), size::typed(smallest));
     let multiple = format!("it must be a multiple of {block} bytes, from {least} on");
     if bytes < smallest {

@@ -16,6 +16,7 @@ use crate::clock::now_ns;
 use crate::holder::{Holder, server_of};
 use crate::host::told;
 use crate::output;
+use crate::translation::Held;
 use crate::tree::damage::{self, RootDamage};
 
 /// How long an image may still be in use by something else than a server before that is an error, and how long one waits
@@ -86,7 +87,7 @@ pub fn wait_for_chip(path: &Path, read_only: bool) -> Result<Chip, EmulatorError
 pub fn open_to_look(path: &Path) -> Result<Fs<Chip>, Refused> {
     let chip = open_chip(path, true).map_err(Refused::Image)?;
     let options = MountOptions { read_only: true, now_ns: now_ns(), ..MountOptions::default() };
-    Fs::mount(chip, options).map_err(|(_, error)| Refused::Volume(error))
+    Fs::mount(chip, options).map_err(|(chip, error)| Refused::by(chip, error))
 }
 
 /// Opens an image and the file system on it.
@@ -97,7 +98,7 @@ pub fn open(path: &Path, options: MountOptions) -> Result<Fs<Chip>> {
         open_to_look(path).map_err(|refused| refused.into_error(path))?;
     }
     let chip = open_chip(path, options.read_only)?;
-    Fs::mount(chip, options).map_err(|(_, error)| Refused::Volume(error).into_error(path))
+    Fs::mount(chip, options).map_err(|(chip, error)| Refused::by(chip, error).into_error(path))
 }
 
 /// Mounts the file system in an image, changes it, and unmounts it cleanly even if the change fails.
@@ -134,14 +135,28 @@ pub enum Refused {
     Image(anyhow::Error),
     /// The chip is there, the file system on it does not mount.
     Volume(Error),
+    /// The chip holds a translation layer, and no file system.
+    Translation(Box<Held>),
 }
 
 impl Refused {
+    /// What it means that the file system on this chip does not mount.
+    fn by(chip: Chip, error: Error) -> Self {
+        match error {
+            // A translation layer may stand on chips that carry no file system.
+            Error::NotFlexfs(_) | Error::Unsuitable(_) => {
+                Held::on(chip).map_or(Refused::Volume(error), |held| Refused::Translation(Box::new(held)))
+            }
+            error => Refused::Volume(error),
+        }
+    }
+
     /// The reason in one line.
     pub fn into_error(self, path: &Path) -> anyhow::Error {
         match self {
             Refused::Image(error) => error,
             Refused::Volume(error) => anyhow!("{}: {}", path.display(), explain(&error, path)),
+            Refused::Translation(held) => held.refusal(path),
         }
     }
 }

@@ -24,6 +24,7 @@ mod play_in;
 mod progress;
 mod size;
 mod top;
+mod translation;
 mod tree;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@
 //! bytes, a policy one that has a name, a profile a chip that can be made).
 
 mod files;
+mod layer;
 mod mount;
 mod overview;
 mod program;
@@ -23,6 +24,7 @@ use flexfs_core::wear::Goal;
 
 use crate::size;
 pub use files::{Get, Ls, Mkdir, Put, Rm};
+pub use layer::Layer;
 pub use mount::{Helper, Mount};
 pub use overview::command;
 pub use program::{Completions, Man};
@@ -83,11 +85,14 @@ Examples:
   flexfs mkfs flash.img --size 2040MiB --profile tlc-3d --label camera
   flexfs mkfs flash.img --size 64MiB --force      replace what flash.img was
   flexfs mkfs flash.img --size 64MiB --from root --owner 0:0
+  flexfs mkfs flash.img --size 64MiB --ftl log-block  sectors, not files
 
 The image is sparse: it takes on disk what has been written to the chip, and a little more.
 With --from the same tree and the same options give the same image, byte for byte: all times are the source's
 times of modification, the volume is as old as SOURCE_DATE_EPOCH says or else as the newest of them, and its
 identity follows from all that is in it.
+With --ftl the chip carries a block device of sectors that can be overwritten (docs/FTL.md): info, fsck and dump show it,
+mount does not; --profile may then be a chip of small pages too.
 Nothing is changed on any failure; with --force the old file is replaced at the very end.")]
 pub struct Mkfs {
     /// The image file to make
@@ -119,6 +124,8 @@ pub struct Mkfs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub layer: Layer,
 }
 
 /// Show the structures of a volume: checkpoint, block map, tags and nodes, index.
@@ -129,9 +136,10 @@ Examples:
   flexfs dump flash.img --block 12       what each slot of a block holds
   flexfs dump flash.img --ino 42         where what belongs to an inode stands
   flexfs dump flash.img --index --json | jq 'select(.kind == \"data\")'
+  flexfs dump ftl.img --block 12         the tag of each page, with mkfs --ftl
 
 With --json the overview is one object, everything else an object a line. docs/FORMAT.md says what the words
-mean. Only reads. An image that is mounted is in use and refused.")]
+mean, docs/FTL.md those of a translation layer. Only reads. An image that is mounted is in use and refused.")]
 pub struct Dump {
     /// The image file
     pub image: PathBuf,
@@ -155,6 +163,7 @@ pub struct Dump {
 Examples:
   flexfs info flash.img
   flexfs info flash.img --json | jq .wear.max
+  flexfs info ftl.img  scheme, sectors and blocks, with mkfs --ftl
 
 Only reads. Of an image that is mounted its server tells, to root and to whoever mounted it: the headroom, what idle
 time does and did, and the operations by their causes too (`.mounted` in the JSON).")]
@@ -171,11 +180,13 @@ Examples:
   flexfs fsck flash.img --json | jq .findings
   flexfs fsck -p flash.img           recover after a power cut, correct counts; nothing is taken away
   flexfs fsck -y flash.img           save what can be read, even if nothing of the index is left
+  flexfs fsck ftl.img                read every sector, with mkfs --ftl
 
 Of a damaged volume the last line names the files that cannot be read whole, and says how to save the rest.
 With -y, what has lost a part, or its name, goes to lost+found, where its path is kept. An index that cannot be read is
 built again of all that stands on the chip; what may have been deleted goes to lost+found, too, never back into its
-place. Keep a copy of the image (cp --sparse=always): repairs are made in it. One that was interrupted can be run
+place. Of a translation layer -p and -y open it as its next user does, which recovers it; there is nothing else to repair.
+Keep a copy of the image (cp --sparse=always): repairs are made in it. One that was interrupted can be run
 again.
 Exit status, as e2fsck's: 0 clean; 1 errors corrected; 4 errors left as they are; 8 could not check; 16 wrong usage.")]
 pub struct Fsck {

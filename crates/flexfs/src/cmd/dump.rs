@@ -13,21 +13,19 @@ use flexfs_core::{Error, Fs, ManagerRecord};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::image::{self, Refused};
 use crate::output::{grouped, table};
-use crate::{cli, image};
+use crate::{cli, translation};
 
 /// Blocks in a line of the map.
 const MAP_WIDTH: usize = 64;
 
 pub fn run(args: &cli::Dump) -> Result<ExitCode> {
-    let mut fs = image::open_to_look(&args.image).map_err(|refused| refused.into_error(&args.image))?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let written = if let Some(block) = args.block {
-        block_slots(&mut fs, args, block, &mut out)
-    } else if args.index || args.ino.is_some() {
-        index(&mut fs, args, &mut out)
-    } else {
-        overview(&fs, args, &mut out)
+    let written = match image::open_to_look(&args.image) {
+        Ok(mut fs) => volume(&mut fs, args, &mut out),
+        Err(Refused::Translation(mut held)) => translation::dump::write(&mut held, args, &mut out),
+        Err(refused) => Err(refused.into_error(&args.image)),
     };
     match written.and_then(|()| Ok(out.flush()?)) {
         // Whoever read it has seen enough.
@@ -40,6 +38,17 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
+/// What was asked for of a file system.
+fn volume(fs: &mut Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+    if let Some(block) = args.block {
+        block_slots(fs, args, block, out)
+    } else if args.index || args.ino.is_some() {
+        index(fs, args, out)
+    } else {
+        overview(fs, args, out)
+    }
+}
+
 /// The newest anchor and the map of blocks.
 fn overview(fs: &Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
     let blocks: Vec<BlockInfo> = fs.blocks().collect();
@@ -50,14 +59,20 @@ fn overview(fs: &Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()>
         return Ok(());
     }
     writeln!(out, "{}\n", anchor_table(&anchor))?;
-    for (row, line) in blocks.chunks(MAP_WIDTH).enumerate() {
-        let map: String = line.iter().map(letter).collect();
-        writeln!(out, "{:>8}  {map}", row * MAP_WIDTH)?;
-    }
+    block_map(blocks.iter().map(letter), out)?;
     writeln!(
         out,
         "\n. free   S SLC log   H hot SLC log   N native log   i index   a anchors   x bad   ! failing   lower case: emptied"
     )?;
+    Ok(())
+}
+
+/// The letters of all blocks, in lines that begin with the number of their first.
+pub fn block_map(letters: impl Iterator<Item = char>, out: &mut impl Write) -> io::Result<()> {
+    let letters: Vec<char> = letters.collect();
+    for (row, line) in letters.chunks(MAP_WIDTH).enumerate() {
+        writeln!(out, "{:>8}  {}", row * MAP_WIDTH, String::from_iter(line))?;
+    }
     Ok(())
 }
 

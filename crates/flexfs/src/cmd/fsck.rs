@@ -17,10 +17,10 @@ use super::repair::{self, Repaired};
 use crate::image::{self, Refused};
 use crate::output::{self, grouped};
 use crate::tree::{Tree, damage, shown};
-use crate::{cli, size};
+use crate::{cli, size, translation};
 
 const ERRORS_CORRECTED: u8 = 1;
-const ERRORS_LEFT: u8 = 4;
+pub const ERRORS_LEFT: u8 = 4;
 
 /// Lost files that are named; of more there is their number.
 const NAMED_MAX: usize = 10;
@@ -37,11 +37,20 @@ struct Verdict {
 
 pub fn run(args: &cli::Fsck) -> Result<ExitCode> {
     let path = &args.look.image;
-    let repaired = match args.repair.preen || args.repair.yes {
-        true => Some(repair::repair(path, args.repair.yes)?),
-        false => None,
-    };
-    let verdict = match image::open_to_look(path) {
+    let mut looked = image::open_to_look(path);
+    match looked {
+        Err(Refused::Translation(held)) => return translation::check::run(*held, args),
+        Err(Refused::Image(error)) => return Err(error),
+        Ok(_) | Err(Refused::Volume(_)) => {}
+    }
+    let mut repaired = None;
+    if args.repair.preen || args.repair.yes {
+        // Two do not have the image at once.
+        drop(looked);
+        repaired = Some(repair::repair(path, args.repair.yes)?);
+        looked = image::open_to_look(path);
+    }
+    let verdict = match looked {
         Ok(mut fs) => check(&mut fs, path)?,
         Err(Refused::Volume(error @ Error::NotFlexfs(_))) => {
             let path = path.display();
@@ -112,11 +121,7 @@ fn print(path: &str, verdict: &Verdict) -> Result<()> {
     for finding in &report.findings {
         output::say(&format!("{path}: {finding}"))?;
     }
-    let summary = match report.findings.len() {
-        0 => "clean".to_owned(),
-        1 => "1 error, left as it is".to_owned(),
-        many => format!("{} errors, left as they are", grouped(many as u64)),
-    };
+    let summary = summary(report.findings.len());
     output::say(&format!(
         "{path}: {summary}: {} files, {} directories, {} chunks, {} index pages",
         grouped(report.files),
@@ -125,6 +130,15 @@ fn print(path: &str, verdict: &Verdict) -> Result<()> {
         grouped(report.index_pages),
     ))?;
     if report.findings.is_empty() { Ok(()) } else { output::say(&format!("{path}: {}", advice(path, verdict))) }
+}
+
+/// What a check found, in a few words.
+pub fn summary(findings: usize) -> String {
+    match findings {
+        0 => "clean".to_owned(),
+        1 => "1 error, left as it is".to_owned(),
+        many => format!("{} errors, left as they are", grouped(many as u64)),
+    }
 }
 
 /// What is lost, and what can be done.

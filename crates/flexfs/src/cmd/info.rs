@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow};
 
 use crate::figures::Figures;
+use crate::image::{self, Refused};
 use crate::monitor::{self, Form};
 use crate::tree::damage;
-use crate::{cli, image, output};
+use crate::{cli, output, translation};
 
 pub fn run(args: &cli::Info) -> Result<ExitCode> {
     let (path, form) = (&args.look.image, if args.look.json { Form::Json } else { Form::Table });
@@ -15,7 +16,14 @@ pub fn run(args: &cli::Info) -> Result<ExitCode> {
         output::say(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut fs = image::open_to_look(path).map_err(|refused| refused.into_error(path))?;
+    let mut fs = match image::open_to_look(path) {
+        Ok(fs) => fs,
+        Err(Refused::Translation(held)) => {
+            output::say(&translation::figures::Figures::of(&held, path)?.shown(form))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(refused) => return Err(refused.into_error(path)),
+    };
     let damage = damage::root(&mut fs).map(|damage| damage.why);
     let figures =
         Figures::of(&mut fs, path).map_err(|error| anyhow!("{}: {}", path.display(), image::explain(&error, path)))?;

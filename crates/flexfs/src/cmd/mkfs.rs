@@ -1,4 +1,4 @@
-//! `flexfs mkfs`: a new chip in an image file, formatted, and filled if so asked.
+//! `flexfs mkfs`: a new chip in an image file, formatted, and filled if so asked; `translation::make` does so with `--ftl`.
 //!
 //! Invariant: what `--from` makes depends on the tree, the options and `SOURCE_DATE_EPOCH` alone.
 
@@ -18,12 +18,15 @@ use crate::output::grouped;
 use crate::tree::Tree;
 use crate::tree::bring_in::{BringIn, Place, Wanted};
 use crate::tree::survey::survey;
-use crate::{chips, cli, image, output, progress, size};
+use crate::{chips, cli, image, output, progress, size, translation};
 
 /// What builders of reproducible things say the time is, seconds since 1970.
 const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
+    if let Some(scheme) = args.layer.ftl {
+        return translation::make::run(args, scheme);
+    }
     let path = args.image.display();
     let profile = chips::sized(&args.profile, args.size, "--size").map_err(|why| anyhow!("{path}: {why}"))?;
     match &args.from {

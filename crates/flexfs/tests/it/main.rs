@@ -12,6 +12,7 @@ mod dump;
 mod ends;
 mod file_handles;
 mod from_directory;
+mod ftl_images;
 mod full_mount;
 mod idle;
 mod mount_options;

@@ -1,0 +1,39 @@
+//! What `flexfs mkfs` is told of a translation layer.
+//!
+//! Invariant: nothing of it is taken without `--ftl`.
+
+use clap::Args;
+use ftl::Scheme;
+
+use super::values::Offered;
+
+/// Map blocks that an anchor has room for.
+const MAP_BLOCKS_MAX: i64 = 64;
+
+/// A translation layer instead of the file system.
+#[derive(Args)]
+#[command(next_help_heading = "Translation layer")]
+pub struct Layer {
+    /// Make a translation layer of this scheme instead of the file system
+    #[arg(long, value_name = "SCHEME", value_parser = Offered { names: schemes, read: named },
+        conflicts_with_all = ["from", "lifetime", "label", "volume_id"])]
+    pub ftl: Option<Scheme>,
+    /// So many blocks hold no sectors: anchors, map, log blocks, free blocks [default: 1 of 64, at least 32]
+    #[arg(long, value_name = "N", requires = "ftl")]
+    pub extra_blocks: Option<u32>,
+    /// So many log blocks at most [default: 8, or 16 where there are 64 extra blocks]
+    #[arg(long, value_name = "N", requires = "ftl")]
+    pub logs: Option<u32>,
+    /// So many blocks for the map of log-block [default: as few as turn it over, at least 3]
+    #[arg(long, value_name = "N", requires = "ftl", value_parser = clap::value_parser!(u32).range(2..=MAP_BLOCKS_MAX))]
+    pub map_blocks: Option<u32>,
+}
+
+fn schemes() -> Vec<&'static str> {
+    Scheme::ALL.map(Scheme::name).to_vec()
+}
+
+fn named(name: &str) -> Result<Scheme, String> {
+    let known = schemes().join(", ");
+    name.parse().map_err(|_| format!("no scheme is called \"{name}\": there are {known}"))
+}

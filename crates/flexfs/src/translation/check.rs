@@ -1,0 +1,144 @@
+//! `flexfs fsck` of a translation layer: every sector is read, every block is held against its use.
+//!
+//! There is nothing to build again from: what an opening recovers is all that can be. Invariant: a translation layer that
+//! cannot be opened counts as damaged, a chip that cannot be read as not checked.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow};
+use ftl::{BlockDevice, BlockUse, Counts, Device, Options, PageState};
+use nand::Nand;
+use serde_json::{Value, json};
+
+use super::Held;
+use crate::cmd::fsck::{ERRORS_LEFT, summary};
+use crate::output::{self, grouped};
+use crate::{cli, image, size};
+
+/// What was found.
+struct Verdict {
+    /// Sectors of the device, where it can be opened.
+    sectors: Option<u64>,
+    findings: Vec<String>,
+    /// Pages of blocks in use: a power cut leaves some, and damage cannot be told from that.
+    unreadable_pages: u64,
+}
+
+pub fn run(held: Held, args: &cli::Fsck) -> Result<ExitCode> {
+    let path = &args.look.image;
+    let (mut held, written) = match args.repair.preen || args.repair.yes {
+        true => {
+            // Two do not have the image at once.
+            drop(held);
+            let written = recover(path)?;
+            (Held::of(path)?, written)
+        }
+        false => (held, None),
+    };
+    let verdict = check(&mut held, path)?;
+    if args.look.json {
+        output::say(&to_json(path, &held, &verdict, written.as_ref()).to_string())?;
+    } else {
+        print(path, &held, &verdict, written.as_ref())?;
+    }
+    Ok(if verdict.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(ERRORS_LEFT) })
+}
+
+fn to_json(path: &Path, held: &Held, verdict: &Verdict, written: Option<&Counts>) -> Value {
+    let opened = |written: &Counts| json!({ "kind": "opened", "programs": written.all_programs(), "erases": written.all_erases() });
+    json!({
+        "image": path,
+        "scheme": held.volume.scheme.name(),
+        "clean": verdict.findings.is_empty(),
+        "sectors": verdict.sectors,
+        "findings": verdict.findings,
+        "unreadable_pages": verdict.unreadable_pages,
+        "repair": written.map(opened),
+    })
+}
+
+fn print(path: &Path, held: &Held, verdict: &Verdict, written: Option<&Counts>) -> Result<()> {
+    let (image, Verdict { sectors, findings, unreadable_pages }) = (path.display(), verdict);
+    if let Some(written) = written {
+        output::say(&format!(
+            "{image}: opened, which undoes what a power cut left undone: {} programs, {} erases",
+            grouped(written.all_programs()),
+            grouped(written.all_erases())
+        ))?;
+    }
+    findings.iter().try_for_each(|finding| output::say(&format!("{image}: {finding}")))?;
+    let pages = match unreadable_pages {
+        0 => None,
+        1 => Some("1 page of a block in use".to_owned()),
+        many => Some(format!("{} pages of blocks in use", grouped(*many))),
+    };
+    if let Some(pages) = pages {
+        output::say(&format!(
+            "{image}: {pages} cannot be read: torn by a power cut, or lost; a sector whose tag is lost reads as it was before"
+        ))?;
+    }
+    let sectors = sectors.map_or_else(|| "no sectors".to_owned(), |count| format!("{} sectors", grouped(count)));
+    output::say(&format!("{image}: {}: {}, {sectors}", summary(findings.len()), held.what()))?;
+    if findings.is_empty() { Ok(()) } else { output::say(&format!("{image}: {}", advice(held, path))) }
+}
+
+/// Opens the translation layer in the image itself, which recovers it; what that wrote, where it could be opened.
+fn recover(path: &Path) -> Result<Option<Counts>> {
+    let chip = image::open_chip(path, false)?;
+    let device = match Device::open(chip, Options::default()) {
+        Ok(device) => device,
+        Err(error) => return found(error, path).map(|_| None),
+    };
+    let counts = *device.counts();
+    device.into_chip().sync_image().map_err(|error| anyhow!("{error}"))?;
+    Ok(Some(counts))
+}
+
+fn check(held: &mut Held, path: &Path) -> Result<Verdict> {
+    let mut device = match held.opened() {
+        Ok(device) => device,
+        Err(error) => {
+            let findings = vec![format!("it cannot be opened: {}", found(error, path)?)];
+            return Ok(Verdict { sectors: None, findings, unreadable_pages: 0 });
+        }
+    };
+    let failed = |error| found(error, path).map(|said| vec![said]);
+    let findings = device.check().or_else(failed)?;
+    let uses = device.uses().map_err(|error| anyhow!("{}: {error}", path.display()))?;
+    let unreadable_pages = unreadable_pages(held, &uses).map_err(|error| anyhow!("{}: {error}", path.display()))?;
+    Ok(Verdict { sectors: Some(device.sectors()), findings, unreadable_pages })
+}
+
+fn unreadable_pages(held: &mut Held, uses: &[BlockUse]) -> Result<u64, ftl::Error> {
+    let Held { chip, volume } = held;
+    let mut count = 0;
+    let in_use = |used: &BlockUse| !matches!(used, BlockUse::Free | BlockUse::Bad | BlockUse::Unknown);
+    for (block, _) in (0..).zip(uses).filter(|(_, used)| in_use(used)) {
+        volume.pages(chip, block, &mut |_, state| {
+            count += u64::from(state == PageState::Unreadable);
+            true
+        })?;
+    }
+    Ok(count)
+}
+
+/// An error that ended a step, if it is what the check looks for.
+fn found(error: ftl::Error, path: &Path) -> Result<String> {
+    match error {
+        ftl::Error::Nand(error) => Err(anyhow!("{}: {error}", path.display())),
+        error => Ok(error.to_string()),
+    }
+}
+
+/// What can be done.
+fn advice(held: &Held, path: &Path) -> String {
+    let (chip, scheme) = (held.chip.profile(), held.volume.scheme);
+    let size = size::typed(held.chip.geometry().native_bytes());
+    format!(
+        "a sector that cannot be read is lost until it is written again; or make the image anew with `flexfs mkfs {} \
+         --size {size} --profile {} --ftl {scheme} --force` (all on it is lost)",
+        path.display(),
+        chip.name
+    )
+}

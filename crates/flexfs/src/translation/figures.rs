@@ -1,0 +1,113 @@
+//! The figures of a translation layer and its chip, as a table and as JSON.
+//!
+//! Invariant: they are those of the moment after an opening, as its next user will find it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use ftl::{BlockDevice, BlockUse, Volume};
+use serde_json::{Value, json};
+
+use super::{Held, uses};
+use crate::chip_figures::ChipFigures;
+use crate::monitor::Form;
+use crate::output::{grouped, listed, table};
+use crate::size;
+
+/// All there is to tell of a translation layer.
+pub struct Figures {
+    image: String,
+    chip: ChipFigures,
+    volume: Volume,
+    sectors: u64,
+    sector_bytes: u64,
+    uses: Vec<BlockUse>,
+    /// Memory that the scheme takes.
+    ram_bytes: u64,
+    /// Pages read to open it.
+    opening_reads: u64,
+}
+
+impl Figures {
+    /// The figures of the translation layer in an image.
+    pub fn of(held: &Held, path: &Path) -> Result<Self> {
+        let told = |error: ftl::Error| {
+            let (path, what) = (path.display(), held.what());
+            anyhow!("{path}: {what} that cannot be opened: {error}; `flexfs fsck {path}` tells more")
+        };
+        let mut device = held.opened().map_err(told)?;
+        let (opening_reads, ram_bytes) = (device.counts().all_reads(), device.ram_bytes() as u64);
+        let uses = device.uses().map_err(told)?;
+        // The opening of the copy is not to be seen in the image's wear.
+        let erases = held.chip.erase_counts().zip(&uses).filter(|(_, used)| **used != BlockUse::Bad);
+        Ok(Self {
+            image: path.display().to_string(),
+            chip: ChipFigures::of(&held.chip, erases.map(|(erases, _)| erases).collect()),
+            volume: held.volume.clone(),
+            sectors: device.sectors(),
+            sector_bytes: device.sector_bytes() as u64,
+            uses,
+            ram_bytes,
+            opening_reads,
+        })
+    }
+
+    /// The text to show.
+    pub fn shown(&self, form: Form) -> String {
+        match form {
+            Form::Table => self.table(),
+            Form::Json => self.json().to_string(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let volume = &self.volume;
+        json!({
+            "image": self.image,
+            "profile": self.chip.profile,
+            "chip": self.chip.json(),
+            "scheme": volume.scheme.name(),
+            "letters": volume.scheme.letters(),
+            "volume": volume.number,
+            "sectors": self.sectors,
+            "sector_bytes": self.sector_bytes,
+            "capacity_bytes": self.sectors * self.sector_bytes,
+            "blocks": uses::counted(&self.uses).collect::<BTreeMap<_, _>>(),
+            "logs_max": volume.logs,
+            "map_blocks": volume.map_blocks,
+            "ram_bytes": self.ram_bytes,
+            "opening_reads": self.opening_reads,
+            "wear": self.chip.wear_json(),
+        })
+    }
+
+    fn table(&self) -> String {
+        let volume = &self.volume;
+        let (scheme, bytes) = (volume.scheme, self.sectors * self.sector_bytes);
+        let mut rows = vec![
+            ("image", self.image.clone()),
+            ("scheme", format!("{scheme}, {} in the paper: a translation layer, not a file system", scheme.letters())),
+            ("volume", volume.number.to_string()),
+            ("chip", self.chip.line()),
+            (
+                "sectors",
+                format!("{} of {} ({})", grouped(self.sectors), size::human(self.sector_bytes), size::human(bytes)),
+            ),
+            ("blocks", listed(uses::counted(&self.uses))),
+        ];
+        if volume.logs > 0 {
+            rows.push(("log blocks", format!("{} at most", grouped(volume.logs.into()))));
+        }
+        if !volume.map_blocks.is_empty() {
+            let blocks: Vec<String> = volume.map_blocks.iter().map(u32::to_string).collect();
+            rows.push(("map blocks", blocks.join(", ")));
+        }
+        rows.extend([
+            ("memory", format!("{} for the scheme", size::human(self.ram_bytes))),
+            ("opening", format!("{} page reads", grouped(self.opening_reads))),
+            ("erases", self.chip.wear_line()),
+        ]);
+        table(&rows) + &self.chip.bars()
+    }
+}
