@@ -133,6 +133,16 @@ pub(super) struct Scan {
     pub newest: Option<(Place, Tag)>,
 }
 
+/// The tag with which a log block begins, if a block is one: of its first page, or of the second where the first is lost. Behind
+/// a first page that was torn by a power cut nothing is programmed.
+pub(super) fn beginning<N: Nand>(flash: &mut Flash<N>, block: u32) -> Result<Option<Tag>> {
+    let mut found = flash.read(Place { block, page: 0 }, &mut [], Cause::Metadata)?;
+    if found == Found::Unreadable {
+        found = flash.read(Place { block, page: 1 }, &mut [], Cause::Metadata)?;
+    }
+    Ok(found.tag().filter(|tag| matches!(tag.kind, Kind::Log | Kind::Trim)))
+}
+
 /// Reads a log block's pages from the first on. Those with a stamp beyond `limit` are passed over.
 pub(super) fn scan<N: Nand>(flash: &mut Flash<N>, block: u32, limit: u64) -> Result<Scan> {
     let mut scan = Scan { log: None, ended: 0, newest: None };

@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use crate::device::{Layer, Span};
-use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
+use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, RING_MAX, Record};
 use crate::flash::pool::Pool;
 use crate::flash::tag::Kind;
 use crate::flash::{Flash, Found, Place};
@@ -62,8 +62,11 @@ impl<N: Nand> LogBlock<N> {
         let mut flash = Flash::new(chip, format.volume, options.payload)?;
         let blocks = flash.blocks();
         let good: Vec<u32> = (ANCHOR_BLOCKS..blocks).filter(|&block| !flash.is_bad(block)).collect();
-        let data_blocks = blocks.saturating_sub(format.extra_blocks + blocks - ANCHOR_BLOCKS - good.len() as u32);
-        let kept = ANCHOR_BLOCKS + format.map_blocks + format.logs + RESERVE_BLOCKS + 1;
+        let data_blocks = (ANCHOR_BLOCKS + good.len() as u32).saturating_sub(format.extra_blocks);
+        let kept = format.map_blocks.saturating_add(format.logs).saturating_add(ANCHOR_BLOCKS + RESERVE_BLOCKS + 1);
+        if format.map_blocks as usize > RING_MAX {
+            return Err(Error::Unfit("an anchor has room for 64 map blocks"));
+        }
         if format.logs < 2 || format.extra_blocks < kept || data_blocks == 0 {
             return Err(Error::Unfit("at least two log blocks, and three free blocks beside them, are needed"));
         }
@@ -223,5 +226,46 @@ mod tests {
         let options = Options { payload: crate::Payload::Absent, ..Options::default() };
         let mut opened = LogBlock::open(device.into_chip(), options).unwrap();
         assert_eq!(opened.check().unwrap(), Vec::<String>::new());
+    }
+
+    /// The block was taken for a free one, and its other pages were lost with the first.
+    #[test]
+    fn a_log_block_whose_first_page_is_lost_keeps_the_others() {
+        let mut profile = Profile::builtin("k9f5608u0m").unwrap();
+        profile.geometry.blocks = 64;
+        for map_blocks in [0, 2] {
+            let format = Format { volume: 1, extra_blocks: 20, logs: 4, map_blocks };
+            let chip = Chip::new(&profile, 1).unwrap();
+            let mut device = LogBlock::format(chip, &format, Options::default()).unwrap();
+            (0..3).for_each(|sector| device.write(sector, &[1 + sector as u8; 512]).unwrap());
+            let log = device.logs[0].block;
+            let mut chip = device.into_chip();
+            chip.corrupt_page(log, 0, emulator::Corruption::Uncorrectable).unwrap();
+            let mut device = LogBlock::open(chip, Options::default()).unwrap();
+            let mut found = [0; 512];
+            for sector in 1..3 {
+                device.read(sector, &mut found).unwrap();
+                assert_eq!(found, [1 + sector as u8; 512]);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_blocks_that_no_chip_has_are_refused() {
+        let profile = Profile::builtin("k9f5608u0m").unwrap().with_capacity(4 << 20).unwrap();
+        let usual = Format { volume: 1, extra_blocks: 100, logs: 8, map_blocks: 3 };
+        for format in [
+            Format { extra_blocks: u32::MAX, ..usual },
+            Format { logs: u32::MAX, ..usual },
+            Format { map_blocks: u32::MAX, ..usual },
+            Format { map_blocks: 65, ..usual },
+        ] {
+            for scheme in Scheme::ALL {
+                let chip = Chip::without_data(&profile, 1).unwrap();
+                let made = crate::Device::format(chip, scheme, &format, Options::default());
+                let is_asked = scheme == Scheme::LogBlock || format.extra_blocks == u32::MAX;
+                assert!(!is_asked || matches!(made, Err(Error::Unfit(_))), "{scheme}: {format:?}");
+            }
+        }
     }
 }

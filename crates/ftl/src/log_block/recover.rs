@@ -10,7 +10,7 @@ use nand::{Cause, Nand};
 
 use super::LogBlock;
 use super::fragment::Shape;
-use super::log::{Scan, scan};
+use super::log::{Scan, beginning, scan};
 use super::map_blocks::{Books, MapBlocks};
 use super::map_open::Mounted;
 use super::scan::{Scanned, scan_all};
@@ -60,8 +60,7 @@ impl<N: Nand> LogBlock<N> {
         let mut pool = Pool::default();
         for block in free {
             // A log block that was opened after the newest page of the map was written.
-            let first = flash.read(Place { block, page: 0 }, &mut [], Cause::Metadata)?.tag();
-            if first.is_some_and(|tag| tag.stamp > stamp && matches!(tag.kind, Kind::Log | Kind::Trim)) {
+            if beginning(&mut flash, block)?.is_some_and(|tag| tag.stamp > stamp) {
                 candidates.push(block);
             } else {
                 pool.release(block);

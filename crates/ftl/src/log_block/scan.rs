@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use super::log::{Scan, scan};
+use super::log::{Scan, beginning, scan};
 use super::recover::usable;
 use super::table::Table;
 use crate::Result;
@@ -116,10 +116,9 @@ fn sort<N: Nand>(flash: &mut Flash<N>) -> Result<Sorted> {
             sorted.wholes.push(Whole { block, owner, stamp: tag.stamp, made });
             continue;
         }
-        let first = flash.read(Place { block, page: 0 }, &mut [], Cause::Metadata)?.tag();
-        let is_log = first.is_some_and(|tag| matches!(tag.kind, Kind::Log | Kind::Trim));
+        let first = beginning(flash, block)?;
         first.iter().chain(&end).for_each(|tag| flash.saw_stamp(tag.stamp));
-        if is_log || end.is_some_and(|tag| matches!(tag.kind, Kind::Log | Kind::Trim)) {
+        if first.is_some() || end.is_some_and(|tag| matches!(tag.kind, Kind::Log | Kind::Trim)) {
             let scan = scan(flash, block, u64::MAX)?;
             scan.newest.iter().for_each(|(_, tag)| flash.saw_stamp(tag.stamp));
             sorted.ended = sorted.ended.max(scan.ended);

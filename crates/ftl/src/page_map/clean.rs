@@ -55,10 +55,10 @@ impl<N: Nand> PageMap<N> {
     /// Writes anew whatever counts in a block.
     fn empty_block(&mut self, block: u32) -> Result<()> {
         for page in 0..self.flash.pages_per_block() {
-            if self.blocks.get(block as usize).is_none_or(|block| block.valid == 0) {
-                break;
+            let from = Place { block, page };
+            if self.counting.has(self.pack(from)) {
+                self.move_page(from)?;
             }
-            self.move_page(Place { block, page })?;
         }
         if let Some(block) = self.blocks.get_mut(block as usize) {
             block.is_closed = false;

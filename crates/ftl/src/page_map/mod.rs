@@ -5,6 +5,7 @@
 //! erased only when no page of it does.
 
 mod clean;
+mod counting;
 mod recover;
 mod trims;
 pub mod victim;
@@ -24,6 +25,7 @@ use crate::flash::{Flash, Found, Outcome, Place};
 use crate::look::BlockUse;
 use crate::settings::{Format, Options};
 use crate::{BlockDevice, Error, Result, Scheme};
+use counting::Counting;
 use victim::Cleaning;
 
 /// A sector that stands nowhere: it reads as zeros.
@@ -57,6 +59,7 @@ pub struct PageMap<N> {
     /// Where each sector stands, as a number of a page.
     map: Vec<u32>,
     blocks: Vec<Block>,
+    counting: Counting,
     pool: Pool,
     open: Option<Open>,
     /// Pages that list sectors given up, and how many sectors stand there still.
@@ -80,7 +83,7 @@ impl<N: Nand> PageMap<N> {
     pub fn format(chip: N, scheme: Scheme, format: &Format, options: Options) -> Result<Self> {
         let mut flash = Flash::new(chip, format.volume, options.payload)?;
         let bad = (ANCHOR_BLOCKS..flash.blocks()).filter(|&block| flash.is_bad(block)).count() as u32;
-        let data_blocks = flash.blocks().saturating_sub(format.extra_blocks + bad);
+        let data_blocks = (flash.blocks() - bad).saturating_sub(format.extra_blocks);
         if format.extra_blocks < ANCHOR_BLOCKS + RESERVE_BLOCKS + 2 || data_blocks == 0 {
             return Err(Error::Unfit("seven extra blocks are needed"));
         }
@@ -95,11 +98,13 @@ impl<N: Nand> PageMap<N> {
     fn empty(flash: Flash<N>, cleaning: Cleaning, data_blocks: u32) -> Self {
         let sectors = data_blocks as usize * flash.pages_per_block() as usize;
         let blocks = alloc::vec![Block::default(); flash.blocks() as usize];
+        let pages = flash.blocks() as usize * flash.pages_per_block() as usize;
         Self {
             flash,
             cleaning,
             map: alloc::vec![NOWHERE; sectors],
             blocks,
+            counting: Counting::new(pages),
             pool: Pool::default(),
             open: None,
             trims: BTreeMap::new(),
@@ -119,6 +124,7 @@ impl<N: Nand> PageMap<N> {
             + self.flash.ram_bytes()
             + self.map.capacity() * size_of::<u32>()
             + self.blocks.capacity() * size_of::<Block>()
+            + self.counting.ram_bytes()
             + self.pool.ram_bytes()
             + self.trims.len() * 2 * size_of::<u32>()
     }
@@ -148,6 +154,7 @@ impl<N: Nand> PageMap<N> {
         };
         if counts_no_more {
             self.trims.remove(&was);
+            self.counting.set(was, false);
             let block = self.place(was).block;
             if let Some(block) = self.blocks.get_mut(block as usize) {
                 block.valid = block.valid.saturating_sub(1);
@@ -157,6 +164,7 @@ impl<N: Nand> PageMap<N> {
 
     /// A page that counts was programmed.
     fn counts_now(&mut self, at: Place, stamp: u64) {
+        self.counting.set(self.pack(at), true);
         if let Some(block) = self.blocks.get_mut(at.block as usize) {
             block.valid += 1;
             block.written = stamp;
@@ -227,6 +235,11 @@ impl<N: Nand> PageMap<N> {
         let mut pages: Vec<u32> = self.map.iter().copied().filter(|&packed| packed != NOWHERE).collect();
         pages.sort_unstable();
         pages.dedup();
+        for packed in 0..self.flash.blocks() * self.flash.pages_per_block() {
+            if self.counting.has(packed) != pages.binary_search(&packed).is_ok() {
+                findings.push(format!("page {packed}: memory is wrong on whether it counts"));
+            }
+        }
         let mut valid = alloc::vec![0; self.blocks.len()];
         for packed in pages {
             if let Some(count) = valid.get_mut(self.place(packed).block as usize) {

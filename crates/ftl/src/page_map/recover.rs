@@ -95,6 +95,7 @@ impl<N: Nand> PageMap<N> {
     /// Counts what the latest pages of all sectors come to.
     fn adopt(&mut self, latest: &[Latest], trims: &[u32]) {
         self.trims.clear();
+        self.counting.clear();
         for (slot, &(_, packed)) in self.map.iter_mut().zip(latest) {
             *slot = packed;
         }
@@ -107,6 +108,7 @@ impl<N: Nand> PageMap<N> {
         counting.sort_unstable();
         counting.dedup();
         for (stamp, packed) in counting {
+            self.counting.set(packed, true);
             let block = self.place(packed).block;
             if let Some(block) = self.blocks.get_mut(block as usize) {
                 *block = Block { valid: block.valid + 1, is_closed: true, written: block.written.max(stamp) };

@@ -67,7 +67,7 @@ impl<N: Nand> Replacement<N> {
     pub fn format(chip: N, format: &Format, options: Options) -> Result<Self> {
         let mut flash = Flash::new(chip, format.volume, options.payload)?;
         let bad = (ANCHOR_BLOCKS..flash.blocks()).filter(|&block| flash.is_bad(block)).count() as u32;
-        let data_blocks = flash.blocks().saturating_sub(format.extra_blocks + bad);
+        let data_blocks = (flash.blocks() - bad).saturating_sub(format.extra_blocks);
         if format.extra_blocks < ANCHOR_BLOCKS + RESERVE_BLOCKS + 2 || data_blocks == 0 {
             return Err(Error::Unfit("seven extra blocks are needed"));
         }

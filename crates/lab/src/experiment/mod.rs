@@ -1,4 +1,4 @@
-//! The experiments of the paper, a file each.
+//! The experiments of the papers, a file each.
 //!
 //! An experiment is a set of independent jobs, so that processors and machines can share them, and a function that makes
 //! rows, tables and plots of what they give. Invariant: a job sets chip, host cost, policy and workload, and what it
@@ -19,6 +19,11 @@ mod fig4;
 mod fig6;
 mod fig7;
 mod fig8;
+mod ftl_chips;
+mod ftl_fig2;
+mod ftl_fig3;
+mod ftl_memory;
+mod ftl_startup;
 mod job;
 mod life;
 mod lives;
@@ -34,9 +39,10 @@ mod table6;
 pub use job::{Job, Results, run};
 pub use outcome::{Axis, Bar, Outcome, Parameters, Plot, Row, Series, Table};
 
+use crate::layers::LayerError;
 use crate::play::PlayError;
 
-/// One of the paper's tables or figures.
+/// One of the papers' tables or figures.
 #[derive(Clone, Copy)]
 pub struct Experiment {
     pub id: &'static str,
@@ -50,7 +56,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 17] = [
+pub const ALL: [Experiment; 21] = [
     table1::TABLE1,
     fig4::FIG4,
     fig6::FIG6,
@@ -68,6 +74,10 @@ pub const ALL: [Experiment; 17] = [
     sustained::SUSTAINED,
     life::LIFE,
     energy::ENERGY,
+    ftl_fig2::FTL_FIG2,
+    ftl_fig3::FTL_FIG3,
+    ftl_memory::FTL_MEMORY,
+    ftl_startup::FTL_STARTUP,
 ];
 
 /// Other names that some have: the tables of the paper whose figures they give.
@@ -85,6 +95,9 @@ pub fn named(id: &str) -> Option<Experiment> {
 pub enum ExperimentError {
     #[error(transparent)]
     Play(#[from] PlayError),
+    /// A translation layer.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
     /// The chip itself refused an operation.
     #[error("the chip: {0}")]
     Nand(#[from] nand::NandError),
@@ -116,6 +129,17 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn merges_and_the_map_of_a_translation_layer_are_the_papers() {
+        for experiment in [ftl_fig2::FTL_FIG2, ftl_fig3::FTL_FIG3] {
+            let results = run(&(experiment.jobs)(), 2, &|_| {}).unwrap_or_else(|(job, error)| panic!("{job}: {error}"));
+            let outcome = (experiment.finish)(&results).unwrap();
+            let wrong: Vec<_> = outcome.rows.iter().filter(|row| !row.ok).collect();
+            assert!(wrong.is_empty() && !outcome.rows.is_empty(), "{wrong:#?}");
+            println!("{:?}", outcome.tables);
+        }
     }
 
     #[test]
