@@ -5,7 +5,7 @@
 use clap::Args;
 use ftl::Scheme;
 
-use super::values::Offered;
+use super::values::scheme;
 
 /// Map blocks that an anchor has room for.
 const MAP_BLOCKS_MAX: i64 = 64;
@@ -15,7 +15,7 @@ const MAP_BLOCKS_MAX: i64 = 64;
 #[command(next_help_heading = "Translation layer")]
 pub struct Layer {
     /// Make a translation layer of this scheme instead of the file system
-    #[arg(long, value_name = "SCHEME", value_parser = Offered { names: schemes, read: named },
+    #[arg(long, value_name = "SCHEME", value_parser = scheme(),
         conflicts_with_all = ["from", "lifetime", "label", "volume_id"])]
     pub ftl: Option<Scheme>,
     /// So many blocks hold no sectors: anchors, map, log blocks, free blocks [default: 1 of 64, at least 32]
@@ -27,13 +27,4 @@ pub struct Layer {
     /// So many blocks for the map of log-block [default: as few as turn it over, at least 3]
     #[arg(long, value_name = "N", requires = "ftl", value_parser = clap::value_parser!(u32).range(2..=MAP_BLOCKS_MAX))]
     pub map_blocks: Option<u32>,
-}
-
-fn schemes() -> Vec<&'static str> {
-    Scheme::ALL.map(Scheme::name).to_vec()
-}
-
-fn named(name: &str) -> Result<Scheme, String> {
-    let known = schemes().join(", ");
-    name.parse().map_err(|_| format!("no scheme is called \"{name}\": there are {known}"))
 }

@@ -3,6 +3,7 @@
 //! Invariant: a value that reaches a command has been read and is sensible by itself (a size is a number of
 //! bytes, a policy one that has a name, a profile a chip that can be made).
 
+mod bench;
 mod files;
 mod layer;
 mod mount;
@@ -19,10 +20,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use emulator::Profile;
-use flexfs_core::Policy;
 use flexfs_core::wear::Goal;
 
 use crate::size;
+pub use bench::Bench;
 pub use files::{Get, Ls, Mkdir, Put, Rm};
 pub use layer::Layer;
 pub use mount::{Helper, Mount};
@@ -34,7 +35,7 @@ pub use settings::Settings;
 pub use top::Top;
 pub use torture::{Formatted, Torture};
 pub use values::Benchmark;
-use values::{benchmark, label, lifetime, number, owner, policy, profile, profile_help, uuid};
+use values::{label, lifetime, number, owner, profile, profile_help, uuid};
 
 /// FlexFS: a file system for NAND flash that writes at SLC speed and keeps MLC capacity.
 ///
@@ -216,45 +217,6 @@ pub struct Repair {
 pub struct Look {
     /// The image file
     pub image: PathBuf,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Run a workload on a fresh chip in memory: count flash operations, or time calls through the kernel.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  flexfs bench small                   2,000 files of 4 KiB, each synced
-  flexfs bench over --json             2,000 synced 4 KiB overwrites in an 8 MiB file
-  flexfs bench seq --policy mlc-only   1 MiB files until the chip is 90 % full
-  flexfs bench gc                      20,000 synced overwrites on a 64 MiB chip three quarters full
-  flexfs bench gc --idle 50            the same with 50 ms to work in the background after every 16
-  flexfs bench mount                   page reads of a mount: clean, and after a power cut
-  flexfs bench capacity --size 64MiB   1 MiB files until there is no space left
-  flexfs bench directory               what a name costs among 100,000, against among 1,000
-  flexfs bench scale                   a million files on 16 GiB: mount, look-up, creation
-  flexfs bench fuse                    calls a second, mounted, beside a file system that only keeps bytes
-
-Flash time prices every operation by the chip's profile and the page it really used. Only fuse takes the
-time of the clock: the best of five rounds, with files of an eighth of the chip; null is that other file system.")]
-pub struct Bench {
-    /// The workload
-    #[arg(value_parser = benchmark())]
-    pub workload: Benchmark,
-    /// Which cells data is written to, and what is moved when
-    #[arg(long, visible_alias = "mode", value_name = "POLICY", default_value = Policy::DEFAULT.name(), value_parser = policy())]
-    pub policy: Policy,
-    /// The chip's native capacity, a multiple of its erase block [default: about what the workload is meant for]
-    #[arg(long, value_parser = size::parse)]
-    pub size: Option<u64>,
-    /// The kind of chip: a built-in profile, or a file that describes one
-    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile(), hide_possible_values = true, help = profile_help())]
-    pub profile: Profile,
-    /// With so much idle time after every 16 operations, in which the volume works as a mounted one does: seq, small,
-    /// over and gc
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
-    pub idle: Option<u32>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -9,6 +9,7 @@ use clap::{Arg, Command, ValueEnum};
 use emulator::Profile;
 use flexfs_core::wear::Goal;
 use flexfs_core::{Compression, Policy};
+use ftl::Scheme;
 use lab::bench::Workload;
 
 use crate::host::At;
@@ -36,6 +37,8 @@ pub enum Benchmark {
     Flash(Workload),
     /// Calls through the kernel.
     Fuse,
+    /// Flash operations of a translation layer.
+    Layer,
 }
 
 impl Benchmark {
@@ -43,13 +46,31 @@ impl Benchmark {
         match self {
             Benchmark::Flash(workload) => workload.name(),
             Benchmark::Fuse => "fuse",
+            Benchmark::Layer => "ftl",
         }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        let others = [Benchmark::Fuse, Benchmark::Layer];
+        let other = others.into_iter().find(|benchmark| benchmark.name() == name);
+        Workload::from_name(name).map(Benchmark::Flash).or(other)
     }
 }
 
 pub fn benchmark() -> impl TypedValueParser<Value = Benchmark> {
-    let names = Workload::ALL.map(Workload::name).into_iter().chain([Benchmark::Fuse.name()]);
-    PossibleValuesParser::new(names).map(|name| Workload::from_name(&name).map_or(Benchmark::Fuse, Benchmark::Flash))
+    let others = [Benchmark::Fuse.name(), Benchmark::Layer.name()];
+    let names = || Workload::ALL.map(Workload::name).into_iter().chain(others);
+    PossibleValuesParser::new(names()).try_map(|name| Benchmark::from_name(&name).ok_or("no such workload"))
+}
+
+/// A scheme of a translation layer.
+pub fn scheme() -> impl TypedValueParser<Value = Scheme> {
+    Offered { names: || Scheme::ALL.map(Scheme::name).to_vec(), read: scheme_named }
+}
+
+fn scheme_named(name: &str) -> Result<Scheme, String> {
+    let known = Scheme::ALL.map(Scheme::name).join(", ");
+    name.parse().map_err(|_| format!("no scheme is called \"{name}\": there are {known}"))
 }
 
 pub fn policy() -> impl TypedValueParser<Value = Policy> {

@@ -56,6 +56,24 @@ fn a_bench_with_idle_time_tells_of_operations_and_of_background_steps() {
     assert!(common::is_one_line(&output.stderr) && said.contains("no idle time"), "{said}");
 }
 
+#[test]
+fn a_bench_of_a_translation_layer_tells_of_its_operations_memory_and_opening() {
+    let bench =
+        |more: &[&str]| json(flexfs(&["bench", "ftl", "--ftl", "log-block", "--size", "2MiB", "--json"]).args(more));
+    let (busy, cached) = (bench(&[]), bench(&["--cache", "64"]));
+    assert_eq!((busy["scheme"].as_str(), busy["writes"].as_u64()), (Some("log-block"), Some(20_000)));
+    for key in ["programs", "erases", "merges", "map_writes", "ram_bytes", "open_reads", "writes_per_cpu_s"] {
+        assert!(busy[key].as_f64().unwrap() > 0.0, "{key}: {busy}");
+    }
+    assert!(busy["steps"].is_null() && busy["operations"]["count"] == 20_000, "{busy}");
+    assert!(cached["programs"].as_u64() < busy["programs"].as_u64(), "{cached} {busy}");
+    assert!(bench(&["--idle", "300"])["steps"]["count"].as_u64().unwrap() > 0);
+    let output = flexfs(&["bench", "ftl"]).assert().code(2).get_output().clone();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--ftl"));
+    let output = flexfs(&["bench", "gc", "--ftl", "log-block"]).assert().code(1).get_output().clone();
+    assert!(common::is_one_line(&output.stderr));
+}
+
 /// Runs a bench that must be refused in one line, which says why once.
 fn refused(arguments: &[&str], why: &str) {
     let output = flexfs(&["bench", "small"]).args(arguments).assert().code(1).get_output().clone();

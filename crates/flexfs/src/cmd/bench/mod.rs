@@ -2,6 +2,8 @@
 //!
 //! Invariant: standard output gets the figures alone; how far it is shows on standard error, on a terminal only.
 
+mod layer;
+
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -14,9 +16,16 @@ use crate::output::{grouped, table};
 use crate::{bench_fuse, chips, cli, output, progress, size};
 
 pub fn run(args: &cli::Bench) -> Result<ExitCode> {
-    let has_idle = matches!(args.workload, Benchmark::Flash(workload) if workload.has_idle());
+    let has_idle = match args.workload {
+        Benchmark::Flash(workload) => workload.has_idle(),
+        Benchmark::Layer => true,
+        Benchmark::Fuse => false,
+    };
     if args.idle.is_some() && !has_idle {
-        bail!("bench {} has no idle time: --idle goes with seq, small, over and gc", args.workload.name());
+        bail!("bench {} has no idle time: --idle goes with seq, small, over, gc and ftl", args.workload.name());
+    }
+    if args.ftl.is_some() && !matches!(args.workload, Benchmark::Layer) {
+        bail!("bench {} is one of the file system: --ftl goes with ftl", args.workload.name());
     }
     let bar = progress::share(args.workload.name());
     let mut progress = |done, total| {
@@ -26,6 +35,7 @@ pub fn run(args: &cli::Bench) -> Result<ExitCode> {
     let result = match args.workload {
         Benchmark::Flash(workload) => count(args, workload, &mut progress),
         Benchmark::Fuse => time(args, &mut progress),
+        Benchmark::Layer => layer::measure(args, &mut progress),
     };
     bar.finish_and_clear();
     output::say(&result.with_context(|| format!("bench {}", args.workload.name()))?)?;
@@ -55,8 +65,9 @@ fn time(args: &cli::Bench, progress: Progress) -> Result<String> {
 
 /// The chip asked for; without a size, of about `usual_bytes`.
 fn chip(args: &cli::Bench, usual_bytes: u64) -> Result<Profile> {
-    let bytes = args.size.unwrap_or_else(|| chips::nearest(&args.profile, usual_bytes));
-    chips::sized(&args.profile, bytes, "--size").map_err(anyhow::Error::msg)
+    let profile = args.profile.clone().unwrap_or_default();
+    let bytes = args.size.unwrap_or_else(|| chips::nearest(&profile, usual_bytes));
+    chips::sized(&profile, bytes, "--size").map_err(anyhow::Error::msg)
 }
 
 fn figures(report: &Report) -> String {
