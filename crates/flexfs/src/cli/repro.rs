@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::experiment::{self, Experiment};
 
-/// Run the paper's experiments on emulated chips: its figures, ours, and whether ours are good enough.
+/// Run the papers' experiments on emulated chips: their figures, ours, and whether ours are good enough.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use super::{Chain, NOWHERE, Replacement};
+use super::{COPIED, Chain, NOWHERE, Replacement};
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Found, Outcome, Place};
 use crate::{Error, Result};
@@ -98,7 +98,7 @@ impl<N: Nand> Replacement<N> {
     /// Reads a page that is to be copied: the tag of its copy; `None` where nothing was programmed.
     fn logical(&mut self, chain: &Chain, from: u32, page: u32) -> Result<Option<Tag>> {
         let found = self.flash.read(Place { block: from, page }, &mut [], Cause::Gc)?;
-        let tag = |kind, logical| Some(Tag { kind, ends: true, logical, stamp: 0, extra: 0 });
+        let tag = |kind, logical| Some(Tag { kind, ends: true, logical, stamp: 0, extra: COPIED });
         Ok(match found {
             Found::Erased => None,
             Found::Page(page) if page.kind.is_payload() => tag(Kind::Merged, page.logical),

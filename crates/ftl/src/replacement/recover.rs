@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use super::{ABSENT, Chain, LINKS_MAX, NOWHERE, Replacement};
+use super::{ABSENT, COPIED, Chain, LINKS_MAX, NOWHERE, Replacement};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found, Place, newer, still_reads};
@@ -18,6 +18,13 @@ use crate::{Error, Result, Scheme};
 
 /// The latest page of a sector: its stamp, and the block.
 type Latest = (u64, u32);
+
+/// What was read of a chip.
+struct Scanned {
+    /// The latest page of each sector.
+    latest: Vec<Latest>,
+    newest: Option<(Place, Tag)>,
+}
 
 impl<N: Nand> Replacement<N> {
     /// Opens the volume on a chip.
@@ -32,21 +39,63 @@ impl<N: Nand> Replacement<N> {
             return Err(Error::NoVolume("the anchor's parameters do not fit the chip"));
         }
         let mut device = Self::empty(flash, record.data_blocks);
-        let mut newest = device.read_all()?;
-        while !still_reads(&mut device.flash, newest)? {
-            newest = device.read_all()?;
+        let mut void = Vec::new();
+        loop {
+            let found = device.read_all(&void)?;
+            if !still_reads(&mut device.flash, found.newest)? {
+                continue;
+            }
+            let cut = device.cut_merges(&found.latest)?;
+            if cut.is_empty() {
+                device.write_anew(found.newest)?;
+                return Ok(device);
+            }
+            void.extend(cut);
         }
-        device.write_anew(newest)?;
-        Ok(device)
     }
 
-    /// Reads the whole chip. The newest page.
-    fn read_all(&mut self) -> Result<Option<(Place, Tag)>> {
+    /// Blocks to which a merge was copying when the power went: pages are missing at their end that were there before they were
+    /// begun, so that every block which they are copied from is still there. Without them, power cuts in a row would take a free
+    /// block each. One page that is missing may be lost, and proves nothing.
+    fn cut_merges(&mut self, latest: &[Latest]) -> Result<Vec<u32>> {
+        let pages = self.flash.pages_per_block() as usize;
+        let mut cut = Vec::new();
+        let chains: Vec<(u32, Vec<u32>)> =
+            self.chains.iter().map(|(&owner, chain)| (owner, chain.blocks.clone())).collect();
+        for (owner, blocks) in chains {
+            let its = latest.chunks(pages).nth(owner as usize).unwrap_or_default();
+            for block in blocks {
+                let Some((begun, end)) = self.copied(block)? else { continue };
+                let mut missing = its.iter().skip(end as usize + 1);
+                if missing.any(|&(stamp, holder)| holder != NOWHERE && stamp < begun) {
+                    cut.push(block);
+                }
+            }
+        }
+        Ok(cut)
+    }
+
+    /// Of a block that a merge began: the stamp of its first page, and the place after its last.
+    fn copied(&mut self, block: u32) -> Result<Option<(u64, u32)>> {
+        let mut found: Option<(u64, u32)> = None;
+        for page in 0..self.flash.pages_per_block() {
+            let Some(tag) = self.flash.read(Place { block, page }, &mut [], Cause::Metadata)?.tag() else { continue };
+            match &mut found {
+                Some((_, end)) => *end = page + 1,
+                None if tag.extra == COPIED => found = Some((tag.stamp, page + 1)),
+                None => return Ok(None),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads the whole chip, but for blocks that are void.
+    fn read_all(&mut self, void: &[u32]) -> Result<Scanned> {
         let pages = self.flash.pages_per_block();
         let mut latest: Vec<Latest> = alloc::vec![(0, NOWHERE); self.map.len() * pages as usize];
         let (mut newest, mut torn) = (None, Vec::new());
         for block in ANCHOR_BLOCKS..self.flash.blocks() {
-            if self.flash.is_bad(block) {
+            if self.flash.is_bad(block) || void.contains(&block) {
                 continue;
             }
             for page in 0..pages {
@@ -66,7 +115,7 @@ impl<N: Nand> Replacement<N> {
             }
         }
         self.adopt(&latest, &torn, pages as usize);
-        Ok(newest)
+        Ok(Scanned { latest, newest })
     }
 
     /// Makes the map and the chains of the latest pages of all sectors. A block with a torn page has a chain even if it is

@@ -4,6 +4,8 @@
 use emulator::{Chip, Profile};
 use ftl::{BlockDevice, Device, Format, Scheme};
 
+use nand::{CellMode, Nand};
+
 use super::Parameters;
 use crate::layers::{LayerError, made};
 use crate::ops::Supply;
@@ -46,8 +48,6 @@ pub const SIZES: [Size; 3] = [
 /// Blocks of the small chip that single operations are shown on, whose pages and blocks are the prototype's.
 const SMALL_BLOCKS: u64 = 64;
 
-/// Sectors of a request that fills a device.
-const FILL_SECTORS: usize = 32;
 /// Random writes of single sectors that come after.
 const WRITES: u64 = 5_000;
 
@@ -101,9 +101,11 @@ pub fn small_chip(scheme: Scheme, extra_blocks: u32) -> Parameters {
         .with("scheme", scheme.name())
 }
 
+/// Writes whole blocks.
 fn fill(device: &mut Device<Chip>, sectors: u64) -> Result<(), LayerError> {
-    let zeros = vec![0; FILL_SECTORS * device.sector_bytes()];
-    (0..sectors).step_by(FILL_SECTORS).try_for_each(|sector| write(device, sector, &zeros))
+    let pages = device.chip().layout(CellMode::Slc).pages() as usize;
+    let zeros = vec![0; pages * device.sector_bytes()];
+    (0..sectors).step_by(pages).try_for_each(|sector| write(device, sector, &zeros))
 }
 
 /// Writes a request.

@@ -12,11 +12,12 @@ const STYLE: &str = "body{font:15px/1.45 sans-serif;max-width:64em;margin:2em au
 /// The whole page.
 pub fn html(findings: &[Finding]) -> Result<String, ReportError> {
     let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>FlexFS: the paper's experiments</title>\
-         <style>{STYLE}</style></head><body>\n<h1>FlexFS: the paper's experiments</h1>\n\
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>FlexFS: the papers' experiments</title>\
+         <style>{STYLE}</style></head><body>\n<h1>FlexFS: the papers' experiments</h1>\n\
          <p>Lee, Ha, Zhang, Kim, Kim: <i>FlexFS: A Flexible Flash File System for MLC NAND Flash Memory</i>, USENIX ATC \
-         2009, beside the same experiments on this implementation and an emulated chip with the paper's times. All times \
-         are the chip's and the host's as the experiment sets them; run again, they are the same.</p>\n<ul>\n"
+         2009, and (ids that begin with ftl-) Kim, Kim, Noh, Min, Cho: <i>A Space-Efficient Flash Translation Layer for \
+         CompactFlash Systems</i>, 2002, beside the same experiments on this implementation and an emulated chip with the \
+         papers' times. All times are the chip's and the host's as the experiment sets them; run again, they are the same.</p>\n<ul>\n"
     );
     for finding in findings {
         let (class, verdict) = verdict(finding.is_ok());
