@@ -29,7 +29,7 @@ Examples:
 
 Flash time prices every operation by the chip's profile and the page it really used. Only fuse takes the
 time of the clock: the best of five rounds, with files of an eighth of the chip; null is that other file system.
-ftl fills half of a device on a chip of k9f5608u0m that keeps no host data, and writes single sectors there until
+ftl fills half of a device on the log-block paper's chip, which keeps no host data, and writes single sectors there until
 blocks are reclaimed all the time; then 20,000 more are counted. It checks at the end that every sector stands where
 the map says. With --idle merges are done in idle time, as far as the last idle times let it be foreseen.")]
 pub struct Bench {

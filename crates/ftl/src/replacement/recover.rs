@@ -65,9 +65,10 @@ impl<N: Nand> Replacement<N> {
         for (owner, blocks) in chains {
             let its = latest.chunks(pages).nth(owner as usize).unwrap_or_default();
             for block in blocks {
-                let Some((begun, end)) = self.copied(block)? else { continue };
-                let mut missing = its.iter().skip(end as usize + 1);
-                if missing.any(|&(stamp, holder)| holder != NOWHERE && stamp < begun) {
+                let Some(begun) = self.begun_by_a_merge(block)? else { continue };
+                let is_older = |&(stamp, holder): &Latest| holder != block && holder != NOWHERE && stamp < begun;
+                let Some(last) = its.iter().rposition(is_older) else { continue };
+                if last > self.end(block)? as usize {
                     cut.push(block);
                 }
             }
@@ -75,18 +76,24 @@ impl<N: Nand> Replacement<N> {
         Ok(cut)
     }
 
-    /// Of a block that a merge began: the stamp of its first page, and the place after its last.
-    fn copied(&mut self, block: u32) -> Result<Option<(u64, u32)>> {
-        let mut found: Option<(u64, u32)> = None;
+    /// The stamp of a block's first page that can be read, if a merge programmed it.
+    fn begun_by_a_merge(&mut self, block: u32) -> Result<Option<u64>> {
         for page in 0..self.flash.pages_per_block() {
-            let Some(tag) = self.flash.read(Place { block, page }, &mut [], Cause::Metadata)?.tag() else { continue };
-            match &mut found {
-                Some((_, end)) => *end = page + 1,
-                None if tag.extra == COPIED => found = Some((tag.stamp, page + 1)),
-                None => return Ok(None),
+            if let Some(tag) = self.flash.read(Place { block, page }, &mut [], Cause::Metadata)?.tag() {
+                return Ok((tag.extra == COPIED).then_some(tag.stamp));
             }
         }
-        Ok(found)
+        Ok(None)
+    }
+
+    /// The place after a block's last page that can be read.
+    fn end(&mut self, block: u32) -> Result<u32> {
+        for page in (0..self.flash.pages_per_block()).rev() {
+            if self.flash.read(Place { block, page }, &mut [], Cause::Metadata)?.tag().is_some() {
+                return Ok(page + 1);
+            }
+        }
+        Ok(0)
     }
 
     /// Reads the whole chip, but for blocks that are void.

@@ -2,7 +2,7 @@
 
 use emulator::{Chip, FaultConfig, Profile, TornKind};
 use ftl::{BlockDevice, Device, Format, Options, Scheme};
-use lab::sectors::{Campaign, campaign, media_runs};
+use lab::sectors::{Campaign, Cut, History, Rig, RigKind, campaign, media_runs};
 
 /// Cuts histories of every scheme on every kind of chip.
 fn tortured(scheme: Scheme, histories: u64, steps: usize) {
@@ -88,4 +88,13 @@ fn a_partial_merge_that_is_cut_leaves_a_log_block_that_can_be_written_on() {
             assert_eq!(found, page(100 + sector as u8), "cut at operation {operation}");
         }
     }
+}
+
+/// Each merge that the power cut short left a block with a few copies, which counted from then on; three in a row, in a step and in
+/// the recoveries from it, took the last free block, and the volume did not open any more.
+#[test]
+fn power_cuts_in_a_row_in_merges_of_replacement_blocks_take_no_free_block_each() {
+    let rig = Rig { scheme: Scheme::Replacement, kind: RigKind::Wide };
+    let tears = vec![(6, TornKind::Old), (5, TornKind::Weak), (2, TornKind::Full)];
+    History { rig, seed: 5, steps: 139 }.replay(&Cut { step: 138, tears }).unwrap();
 }
