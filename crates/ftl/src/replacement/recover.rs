@@ -5,6 +5,7 @@
 //! programmed may be any that reads as erased, so that blocks are written no further. Invariant: nothing is programmed
 //! before the whole chip is known.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
@@ -24,6 +25,14 @@ struct Scanned {
     /// The latest page of each sector.
     latest: Vec<Latest>,
     newest: Option<(Place, Tag)>,
+    /// Blocks that a merge began.
+    copied: BTreeMap<u32, Copied>,
+}
+
+/// The stamp of a block's first page, and the place after its last.
+struct Copied {
+    begun: u64,
+    end: u32,
 }
 
 impl<N: Nand> Replacement<N> {
@@ -45,7 +54,7 @@ impl<N: Nand> Replacement<N> {
             if !still_reads(&mut device.flash, found.newest)? {
                 continue;
             }
-            let cut = device.cut_merges(&found.latest)?;
+            let cut = device.cut_merges(&found);
             if cut.is_empty() {
                 device.write_anew(found.newest)?;
                 return Ok(device);
@@ -57,54 +66,29 @@ impl<N: Nand> Replacement<N> {
     /// Blocks to which a merge was copying when the power went: pages are missing at their end that were there before they were
     /// begun, so that every block which they are copied from is still there. Without them, power cuts in a row would take a free
     /// block each. One page that is missing may be lost, and proves nothing.
-    fn cut_merges(&mut self, latest: &[Latest]) -> Result<Vec<u32>> {
+    fn cut_merges(&self, found: &Scanned) -> Vec<u32> {
         let pages = self.flash.pages_per_block() as usize;
-        let mut cut = Vec::new();
-        let chains: Vec<(u32, Vec<u32>)> =
-            self.chains.iter().map(|(&owner, chain)| (owner, chain.blocks.clone())).collect();
-        for (owner, blocks) in chains {
-            let its = latest.chunks(pages).nth(owner as usize).unwrap_or_default();
-            for block in blocks {
-                let Some(begun) = self.begun_by_a_merge(block)? else { continue };
-                let is_older = |&(stamp, holder): &Latest| holder != block && holder != NOWHERE && stamp < begun;
-                let Some(last) = its.iter().rposition(is_older) else { continue };
-                if last > self.end(block)? as usize {
-                    cut.push(block);
-                }
-            }
-        }
-        Ok(cut)
-    }
-
-    /// The stamp of a block's first page that can be read, if a merge programmed it.
-    fn begun_by_a_merge(&mut self, block: u32) -> Result<Option<u64>> {
-        for page in 0..self.flash.pages_per_block() {
-            if let Some(tag) = self.flash.read(Place { block, page }, &mut [], Cause::Metadata)?.tag() {
-                return Ok((tag.extra == COPIED).then_some(tag.stamp));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The place after a block's last page that can be read.
-    fn end(&mut self, block: u32) -> Result<u32> {
-        for page in (0..self.flash.pages_per_block()).rev() {
-            if self.flash.read(Place { block, page }, &mut [], Cause::Metadata)?.tag().is_some() {
-                return Ok(page + 1);
-            }
-        }
-        Ok(0)
+        let is_cut = |owner: u32, block: u32| {
+            let Some(&Copied { begun, end }) = found.copied.get(&block) else { return false };
+            let its = found.latest.chunks(pages).nth(owner as usize).unwrap_or_default();
+            let is_older = |&(stamp, holder): &Latest| holder != block && holder != NOWHERE && stamp < begun;
+            its.iter().rposition(is_older).is_some_and(|last| last > end as usize)
+        };
+        let blocks =
+            self.chains.iter().flat_map(|(&owner, chain)| chain.blocks.iter().map(move |&block| (owner, block)));
+        blocks.filter(|&(owner, block)| is_cut(owner, block)).map(|(_, block)| block).collect()
     }
 
     /// Reads the whole chip, but for blocks that are void.
     fn read_all(&mut self, void: &[u32]) -> Result<Scanned> {
         let pages = self.flash.pages_per_block();
         let mut latest: Vec<Latest> = alloc::vec![(0, NOWHERE); self.map.len() * pages as usize];
-        let (mut newest, mut torn) = (None, Vec::new());
+        let (mut newest, mut torn, mut copied) = (None, Vec::new(), BTreeMap::new());
         for block in ANCHOR_BLOCKS..self.flash.blocks() {
             if self.flash.is_bad(block) || void.contains(&block) {
                 continue;
             }
+            let mut is_first = true;
             for page in 0..pages {
                 let at = Place { block, page };
                 let found = self.flash.read(at, &mut [], Cause::Metadata)?;
@@ -113,6 +97,10 @@ impl<N: Nand> Replacement<N> {
                 }
                 let Some(tag) = found.tag() else { continue };
                 self.flash.saw_stamp(tag.stamp);
+                if core::mem::take(&mut is_first) && tag.extra == COPIED {
+                    copied.insert(block, Copied { begun: tag.stamp, end: page });
+                }
+                copied.entry(block).and_modify(|copied| copied.end = page + 1);
                 newest = newer(newest, Some((at, tag)));
                 let is_sector = matches!(tag.kind, Kind::Data | Kind::Merged | Kind::Hole | Kind::Lost);
                 let slot = latest.get_mut(tag.logical as usize).filter(|slot| is_sector && slot.0 < tag.stamp);
@@ -122,7 +110,7 @@ impl<N: Nand> Replacement<N> {
             }
         }
         self.adopt(&latest, &torn, pages as usize);
-        Ok(Scanned { latest, newest })
+        Ok(Scanned { latest, newest, copied })
     }
 
     /// Makes the map and the chains of the latest pages of all sectors. A block with a torn page has a chain even if it is
