@@ -1,6 +1,6 @@
 //! Flash translation layers: block devices made of a [`nand::Nand`] chip, which recover from a power cut at any operation.
 //!
-//! From the ground up: `flash` (pages with tags, free blocks, anchors, counts), then a folder a scheme: `log_block`, `page_map`, `replacement`. Each
+//! From the ground up: `flash` (pages with tags, free blocks, anchors, counts), then a folder a scheme: `log_block`, `page_map`, `replacement`, `fast`. Each
 //! is a [`BlockDevice`]. Invariant: no input makes it panic, and a sector reads as it was written last or not at all.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ extern crate alloc;
 mod cache;
 mod device;
 mod error;
+pub mod fast;
 mod flash;
 pub mod log_block;
 mod look;

@@ -173,6 +173,7 @@ mod tests {
             let expected = match scheme {
                 Scheme::LogBlock | Scheme::LogBlockScanned => (BlockUse::Log(1), 0),
                 Scheme::Replacement => (BlockUse::Data(1), 1),
+                Scheme::Fast => (BlockUse::Pages(1), 0),
                 Scheme::PageGreedy | Scheme::PageCostBenefit => (BlockUse::Open(1), 0),
             };
             assert_eq!(holders, [expected], "{scheme}");

@@ -10,6 +10,7 @@ use core::str::FromStr;
 use nand::Nand;
 
 use crate::device::Layer;
+use crate::fast::Fast;
 use crate::flash::Flash;
 use crate::flash::anchor::Anchors;
 use crate::flash::counts::Counts;
@@ -29,6 +30,8 @@ pub enum Scheme {
     LogBlockScanned,
     /// Replacement blocks (R).
     Replacement,
+    /// Log blocks that any sector may go to, and one for a stream (FAST).
+    Fast,
     /// Every page mapped, the block with the fewest pages that count cleaned (P/G).
     PageGreedy,
     /// Every page mapped, blocks cleaned by cost and benefit (P/C).
@@ -37,8 +40,14 @@ pub enum Scheme {
 
 impl Scheme {
     /// Every scheme.
-    pub const ALL: [Scheme; 5] =
-        [Scheme::LogBlock, Scheme::LogBlockScanned, Scheme::Replacement, Scheme::PageGreedy, Scheme::PageCostBenefit];
+    pub const ALL: [Scheme; 6] = [
+        Scheme::LogBlock,
+        Scheme::LogBlockScanned,
+        Scheme::Replacement,
+        Scheme::Fast,
+        Scheme::PageGreedy,
+        Scheme::PageCostBenefit,
+    ];
 
     /// Its name on a command line.
     pub fn name(self) -> &'static str {
@@ -46,6 +55,7 @@ impl Scheme {
             Scheme::LogBlock => "log-block",
             Scheme::LogBlockScanned => "log-block-scanned",
             Scheme::Replacement => "replacement",
+            Scheme::Fast => "fast",
             Scheme::PageGreedy => "page-greedy",
             Scheme::PageCostBenefit => "page-cost-benefit",
         }
@@ -57,6 +67,7 @@ impl Scheme {
             Scheme::LogBlock => "L",
             Scheme::LogBlockScanned => "L-M",
             Scheme::Replacement => "R",
+            Scheme::Fast => "FAST",
             Scheme::PageGreedy => "P/G",
             Scheme::PageCostBenefit => "P/C",
         }
@@ -68,6 +79,7 @@ impl Scheme {
             Scheme::LogBlock => 1,
             Scheme::LogBlockScanned => 2,
             Scheme::Replacement => 5,
+            Scheme::Fast => 6,
             Scheme::PageGreedy => 3,
             Scheme::PageCostBenefit => 4,
         }
@@ -81,7 +93,7 @@ impl Scheme {
     pub fn is_atomic(self) -> bool {
         match self {
             Scheme::LogBlock | Scheme::LogBlockScanned => true,
-            Scheme::Replacement | Scheme::PageGreedy | Scheme::PageCostBenefit => false,
+            Scheme::Replacement | Scheme::Fast | Scheme::PageGreedy | Scheme::PageCostBenefit => false,
         }
     }
 }
@@ -106,6 +118,7 @@ pub enum Device<N> {
     LogBlock(LogBlock<N>),
     PageMap(PageMap<N>),
     Replacement(Replacement<N>),
+    Fast(Fast<N>),
 }
 
 /// Does the same with the device of whatever scheme.
@@ -115,6 +128,7 @@ macro_rules! each {
             Device::LogBlock($inner) => $body,
             Device::PageMap($inner) => $body,
             Device::Replacement($inner) => $body,
+            Device::Fast($inner) => $body,
         }
     };
 }
@@ -132,6 +146,7 @@ impl<N: Nand> Device<N> {
                 PageMap::format(chip, scheme, &format, options).map(Device::PageMap)
             }
             Scheme::Replacement => Replacement::format(chip, &format, options).map(Device::Replacement),
+            Scheme::Fast => Fast::format(chip, &format, options).map(Device::Fast),
         }
     }
 
@@ -142,6 +157,7 @@ impl<N: Nand> Device<N> {
             Some(Scheme::LogBlock | Scheme::LogBlockScanned) => LogBlock::open(chip, options).map(Device::LogBlock),
             Some(Scheme::PageGreedy | Scheme::PageCostBenefit) => PageMap::open(chip, options).map(Device::PageMap),
             Some(Scheme::Replacement) => Replacement::open(chip, options).map(Device::Replacement),
+            Some(Scheme::Fast) => Fast::open(chip, options).map(Device::Fast),
             None => Err(Error::NoVolume("its scheme is not known")),
         }
     }

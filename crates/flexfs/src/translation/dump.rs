@@ -168,7 +168,9 @@ impl<W: Write> Lines<'_, W> {
 
 fn tag_text(tag: &PageTag, scheme: Scheme) -> String {
     let logical = match (tag.kind, scheme) {
-        ("data" | "log" | "merged" | "hole" | "lost", _) => format!("  sector {}", tag.logical),
+        ("data" | "log" | "merged" | "hole" | "lost", _) | ("trim", Scheme::Fast) => {
+            format!("  sector {}", tag.logical)
+        }
         ("trim", Scheme::PageGreedy | Scheme::PageCostBenefit) => format!("  {} ranges", tag.logical),
         ("trim", _) => format!("  from sector {} on", tag.logical),
         ("map", _) => format!("  fragment {}", tag.logical),

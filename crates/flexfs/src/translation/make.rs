@@ -33,7 +33,7 @@ pub fn run(args: &cli::Mkfs, scheme: Scheme) -> Result<ExitCode> {
 /// The usual format, changed as was asked for.
 fn format(args: &cli::Mkfs, chip: &Chip, usual: Format, scheme: Scheme) -> Result<Format> {
     let (path, layer, blocks) = (args.image.display(), &args.layer, chip.geometry().blocks);
-    let has_logs = matches!(scheme, Scheme::LogBlock | Scheme::LogBlockScanned);
+    let has_logs = matches!(scheme, Scheme::LogBlock | Scheme::LogBlockScanned | Scheme::Fast);
     let asked = [
         ("--extra-blocks", layer.extra_blocks, true),
         ("--logs", layer.logs, has_logs),

@@ -6,6 +6,7 @@
 
 pub mod anchor;
 pub mod counts;
+pub mod latest;
 pub mod pool;
 pub mod tag;
 

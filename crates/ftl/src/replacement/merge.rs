@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use super::{COPIED, Chain, NOWHERE, Replacement};
+use super::{Chain, NOWHERE, Replacement};
+use crate::flash::latest::COPIED;
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Found, Outcome, Place};
 use crate::{Error, Result};

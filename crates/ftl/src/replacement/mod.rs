@@ -27,8 +27,6 @@ use crate::{BlockDevice, Error, Result, Scheme};
 const NOWHERE: u32 = u32::MAX;
 /// A sector that stands in no block of a chain.
 const ABSENT: u8 = u8::MAX;
-/// What the tag of a page says that a merge copied.
-const COPIED: u16 = 1;
 /// Blocks of a chain at most, for their places to fit a byte.
 const LINKS_MAX: usize = 250;
 /// Free blocks that only merges take: one to merge to, and two for others that go bad in it.

@@ -5,35 +5,17 @@
 //! programmed may be any that reads as erased, so that blocks are written no further. Invariant: nothing is programmed
 //! before the whole chip is known.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use super::{ABSENT, COPIED, Chain, LINKS_MAX, NOWHERE, Replacement};
+use super::{ABSENT, Chain, LINKS_MAX, NOWHERE, Replacement};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
+use crate::flash::latest::{Scanned, scan};
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Flash, Found, Place, newer, still_reads};
+use crate::flash::{Flash, Place, still_reads};
 use crate::settings::Options;
-use crate::{Error, Result, Scheme};
-
-/// The latest page of a sector: its stamp, and the block.
-type Latest = (u64, u32);
-
-/// What was read of a chip.
-struct Scanned {
-    /// The latest page of each sector.
-    latest: Vec<Latest>,
-    newest: Option<(Place, Tag)>,
-    /// Blocks that a merge began.
-    copied: BTreeMap<u32, Copied>,
-}
-
-/// The stamp of a block's first page, and the place after its last.
-struct Copied {
-    begun: u64,
-    end: u32,
-}
+use crate::{BlockDevice, Error, Result, Scheme};
 
 impl<N: Nand> Replacement<N> {
     /// Opens the volume on a chip.
@@ -50,85 +32,42 @@ impl<N: Nand> Replacement<N> {
         let mut device = Self::empty(flash, record.data_blocks);
         let mut void = Vec::new();
         loop {
-            let found = device.read_all(&void)?;
+            let (sectors, pages) = (device.sectors() as usize, device.flash.pages_per_block());
+            let found = scan(&mut device.flash, sectors, &void, |at, tag| tag.logical % pages == at.page)?;
             if !still_reads(&mut device.flash, found.newest)? {
                 continue;
             }
-            let cut = device.cut_merges(&found);
-            if cut.is_empty() {
+            device.adopt(&found);
+            let chained =
+                device.chains.iter().flat_map(|(&owner, chain)| chain.blocks.iter().map(move |&at| (owner, at)));
+            let cut = chained.filter(|&(owner, block)| found.is_cut_merge(owner, block, pages)).map(|(_, block)| block);
+            let known = void.len();
+            void.extend(cut);
+            if void.len() == known {
                 device.write_anew(found.newest)?;
                 return Ok(device);
             }
-            void.extend(cut);
         }
-    }
-
-    /// Blocks to which a merge was copying when the power went: pages are missing at their end that were there before they were
-    /// begun, so that every block which they are copied from is still there. Without them, power cuts in a row would take a free
-    /// block each. One page that is missing may be lost, and proves nothing.
-    fn cut_merges(&self, found: &Scanned) -> Vec<u32> {
-        let pages = self.flash.pages_per_block() as usize;
-        let is_cut = |owner: u32, block: u32| {
-            let Some(&Copied { begun, end }) = found.copied.get(&block) else { return false };
-            let its = found.latest.chunks(pages).nth(owner as usize).unwrap_or_default();
-            let is_older = |&(stamp, holder): &Latest| holder != block && holder != NOWHERE && stamp < begun;
-            its.iter().rposition(is_older).is_some_and(|last| last > end as usize)
-        };
-        let blocks =
-            self.chains.iter().flat_map(|(&owner, chain)| chain.blocks.iter().map(move |&block| (owner, block)));
-        blocks.filter(|&(owner, block)| is_cut(owner, block)).map(|(_, block)| block).collect()
-    }
-
-    /// Reads the whole chip, but for blocks that are void.
-    fn read_all(&mut self, void: &[u32]) -> Result<Scanned> {
-        let pages = self.flash.pages_per_block();
-        let mut latest: Vec<Latest> = alloc::vec![(0, NOWHERE); self.map.len() * pages as usize];
-        let (mut newest, mut torn, mut copied) = (None, Vec::new(), BTreeMap::new());
-        for block in ANCHOR_BLOCKS..self.flash.blocks() {
-            if self.flash.is_bad(block) || void.contains(&block) {
-                continue;
-            }
-            let mut is_first = true;
-            for page in 0..pages {
-                let at = Place { block, page };
-                let found = self.flash.read(at, &mut [], Cause::Metadata)?;
-                if found == Found::Unreadable && torn.last() != Some(&block) {
-                    torn.push(block);
-                }
-                let Some(tag) = found.tag() else { continue };
-                self.flash.saw_stamp(tag.stamp);
-                if core::mem::take(&mut is_first) && tag.extra == COPIED {
-                    copied.insert(block, Copied { begun: tag.stamp, end: page });
-                }
-                copied.entry(block).and_modify(|copied| copied.end = page + 1);
-                newest = newer(newest, Some((at, tag)));
-                let is_sector = matches!(tag.kind, Kind::Data | Kind::Merged | Kind::Hole | Kind::Lost);
-                let slot = latest.get_mut(tag.logical as usize).filter(|slot| is_sector && slot.0 < tag.stamp);
-                if let Some(slot) = slot.filter(|_| tag.logical % pages == page) {
-                    *slot = (tag.stamp, block);
-                }
-            }
-        }
-        self.adopt(&latest, &torn, pages as usize);
-        Ok(Scanned { latest, newest, copied })
     }
 
     /// Makes the map and the chains of the latest pages of all sectors. A block with a torn page has a chain even if it is
     /// alone, since the page is to be passed over.
-    fn adopt(&mut self, latest: &[Latest], torn: &[u32], pages: usize) {
+    fn adopt(&mut self, found: &Scanned) {
         self.chains.clear();
         self.pool = Default::default();
         let mut used: Vec<u32> = Vec::new();
-        for ((slot, its), owner) in self.map.iter_mut().zip(latest.chunks(pages)).zip(0..) {
-            let mut blocks: Vec<u32> = its.iter().map(|&(_, block)| block).filter(|&block| block != NOWHERE).collect();
+        let pages = self.flash.pages_per_block();
+        for (slot, owner) in self.map.iter_mut().zip(0..) {
+            let holders = found.of_block(owner, pages).iter().map(|latest| latest.map(|latest| latest.at.block));
+            let mut blocks: Vec<u32> = holders.clone().flatten().collect();
             blocks.sort_unstable();
             blocks.dedup();
             blocks.truncate(LINKS_MAX);
             used.extend(&blocks);
             *slot = blocks.first().copied().unwrap_or(NOWHERE);
-            if blocks.len() > 1 || blocks.iter().any(|block| torn.contains(block)) {
-                let place = |&(_, block): &Latest| blocks.iter().position(|&other| other == block);
-                let latest = its.iter().map(|its| place(its).map_or(ABSENT, |at| at as u8)).collect();
+            if blocks.len() > 1 || blocks.iter().any(|block| found.torn.contains(block)) {
+                let link = |holder: Option<u32>| blocks.iter().position(|&other| Some(other) == holder);
+                let latest = holders.map(|holder| link(holder).map_or(ABSENT, |at| at as u8)).collect();
                 self.chains.insert(owner, Chain { blocks, latest });
             }
         }

@@ -73,7 +73,7 @@ impl Size {
         let Format { extra_blocks, logs, map_blocks, .. } = self.format;
         let blocks = match scheme {
             Scheme::LogBlock => format!("{extra_blocks} extra, {logs} log blocks at most, {map_blocks} map blocks"),
-            Scheme::LogBlockScanned => format!("{extra_blocks} extra, {logs} log blocks at most"),
+            Scheme::LogBlockScanned | Scheme::Fast => format!("{extra_blocks} extra, {logs} log blocks at most"),
             _ => format!("{extra_blocks} extra"),
         };
         Parameters::default()

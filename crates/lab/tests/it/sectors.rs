@@ -41,6 +41,11 @@ fn a_cut_at_any_operation_with_replacement_blocks_loses_nothing_acknowledged() {
 }
 
 #[test]
+fn a_cut_at_any_operation_of_fast_loses_nothing_acknowledged() {
+    tortured(Scheme::Fast, 2, 60);
+}
+
+#[test]
 fn failing_blocks_and_flipped_bits_lose_no_sector_of_any_scheme() {
     for scheme in Scheme::ALL {
         let report = media_runs(scheme, 0..100, 2);
