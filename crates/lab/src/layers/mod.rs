@@ -6,6 +6,7 @@
 mod bench;
 mod foresight;
 mod player;
+pub mod workload;
 
 pub use bench::{LayerConfig, LayerReport, bench};
 pub use foresight::Foresight;
