@@ -22,6 +22,7 @@ mod fig8;
 mod ftl_chips;
 mod ftl_fig2;
 mod ftl_fig3;
+mod ftl_fig5;
 mod ftl_memory;
 mod ftl_startup;
 mod ftl_table2;
@@ -57,7 +58,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 22] = [
+pub const ALL: [Experiment; 23] = [
     table1::TABLE1,
     fig4::FIG4,
     fig6::FIG6,
@@ -80,6 +81,7 @@ pub const ALL: [Experiment; 22] = [
     ftl_memory::FTL_MEMORY,
     ftl_startup::FTL_STARTUP,
     ftl_table2::FTL_TABLE2,
+    ftl_fig5::FTL_FIG5,
 ];
 
 /// Other names that some have: the tables of the paper whose figures they give.
