@@ -20,7 +20,7 @@ pub const FTL_FIG5: Experiment = Experiment {
     differs: "The figure's numbers are not in the text. Page mapping has hardly any extra erases here with 32 or more extra blocks, \
               and greedy cleaning few with 16, so that the log-block scheme is not below it on the Kodak camera: our cameras give \
               clusters out round and round, and what was written together is overwritten together. Cost and benefit clean \
-              badly with 16: with so few free blocks the oldest are chosen, which are full. Two of the extra blocks hold anchors, \
+              badly with 16: on three cameras about half of the pages of a cleaned block count. Two of the extra blocks hold anchors, \
               and three are kept free for merges in which blocks go bad. FAST is not in the paper.",
     jobs,
     finish,
