@@ -23,6 +23,7 @@ mod ftl_chips;
 mod ftl_fig2;
 mod ftl_fig3;
 mod ftl_fig5;
+mod ftl_fig6;
 mod ftl_memory;
 mod ftl_startup;
 mod ftl_table2;
@@ -58,7 +59,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 23] = [
+pub const ALL: [Experiment; 24] = [
     table1::TABLE1,
     fig4::FIG4,
     fig6::FIG6,
@@ -82,6 +83,7 @@ pub const ALL: [Experiment; 23] = [
     ftl_startup::FTL_STARTUP,
     ftl_table2::FTL_TABLE2,
     ftl_fig5::FTL_FIG5,
+    ftl_fig6::FTL_FIG6,
 ];
 
 /// Other names that some have: the tables of the paper whose figures they give.
