@@ -17,7 +17,7 @@ use crate::{cli, output, progress};
 /// Histories of each scheme on each kind of chip, and steps of each.
 const SOME: (u64, usize) = (2, 60);
 /// The same with `--exhaustive`.
-const ALL: (u64, usize) = (8, 90);
+const ALL: (u64, usize) = (6, 90);
 
 pub fn run(args: &cli::Torture, schemes: &[Scheme]) -> Result<ExitCode> {
     let start = Instant::now();
