@@ -42,7 +42,7 @@ fn a_cut_at_any_operation_with_replacement_blocks_loses_nothing_acknowledged() {
 
 #[test]
 fn a_cut_at_any_operation_of_fast_loses_nothing_acknowledged() {
-    tortured(Scheme::Fast, 2, 60);
+    tortured(Scheme::Fast, 1, 40);
 }
 
 #[test]
