@@ -8,10 +8,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use nand::Nand;
+use nand::{Cause, Nand};
 
-use crate::flash::Flash;
 use crate::flash::anchor::ANCHOR_BLOCKS;
+use crate::flash::tag::Kind;
+use crate::flash::{Flash, Found, Place};
 use crate::look::BlockUse;
 use crate::{Error, Result};
 
@@ -77,6 +78,33 @@ pub(crate) trait Layer<N: Nand>: BlockDevice {
 
     /// Reads one sector that the device has.
     fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()>;
+
+    /// Whether a change failed that may have left memory and flash apart.
+    fn has_failed(&mut self) -> &mut bool;
+
+    /// Runs what changes the volume; after a failure that may have left memory and flash apart, nothing more is changed.
+    fn change<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T>
+    where
+        Self: Sized,
+    {
+        if *self.has_failed() {
+            return Err(Error::Failed);
+        }
+        let outcome = run(self);
+        *self.has_failed() = !matches!(outcome, Ok(_) | Err(Error::TooLarge { .. }));
+        outcome
+    }
+
+    /// Reads a sector that stands at a place; one whose page is erased, or says that it holds nothing, is zeros.
+    fn read_at(&mut self, at: Place, sector: u64, data: &mut [u8]) -> Result<()> {
+        match self.flash_mut().read(at, data, Cause::Host)? {
+            Found::Erased => data.fill(0),
+            Found::Page(tag) if tag.kind == Kind::Hole => data.fill(0),
+            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => {}
+            Found::Page(_) | Found::Unreadable => return Err(Error::Unreadable { sector }),
+        }
+        Ok(())
+    }
 
     /// Reads a request's sectors one by one.
     fn read_sectors(&mut self, sector: u64, data: &mut [u8]) -> Result<()>

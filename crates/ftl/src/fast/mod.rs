@@ -113,16 +113,6 @@ impl<N: Nand> Fast<N> {
         in_log.or_else(|| streamed.map(|stream| stream.block).or(data).map(|block| Place { block, page }))
     }
 
-    /// Runs what changes the volume; after a failure that may have left memory and flash apart, nothing more is changed.
-    fn change<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.has_failed {
-            return Err(Error::Failed);
-        }
-        let outcome = run(self);
-        self.has_failed = outcome.is_err();
-        outcome
-    }
-
     /// Does one step of work ahead of need. Whether there was one to do.
     pub fn background(&mut self) -> Result<bool> {
         self.change(|device| {
@@ -150,6 +140,10 @@ impl<N: Nand> Layer<N> for Fast<N> {
 
     fn flash_mut(&mut self) -> &mut Flash<N> {
         &mut self.flash
+    }
+
+    fn has_failed(&mut self) -> &mut bool {
+        &mut self.has_failed
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use super::{Fast, Log, NOWHERE};
+use crate::device::Layer;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
 use crate::flash::latest::{Scanned, scan};
 use crate::flash::tag::{Kind, Tag};

@@ -6,14 +6,12 @@
 use nand::{Cause, Nand};
 
 use super::LogBlock;
-use crate::{Error, Result};
+use crate::Result;
+use crate::device::Layer;
 
 impl<N: Nand> LogBlock<N> {
     /// Does one step of work ahead of need. Whether there was one to do.
     pub fn background(&mut self) -> Result<bool> {
-        if self.has_failed {
-            return Err(Error::Failed);
-        }
         self.change(Self::step)
     }
 

@@ -24,13 +24,12 @@ mod write;
 
 use alloc::vec::Vec;
 
-use nand::{Cause, Nand};
+use nand::Nand;
 
 use crate::device::{Layer, Span};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, RING_MAX, Record};
 use crate::flash::pool::Pool;
-use crate::flash::tag::Kind;
-use crate::flash::{Flash, Found, Place};
+use crate::flash::{Flash, Place};
 use crate::look::BlockUse;
 use crate::settings::{Format, Options};
 use crate::{BlockDevice, Error, Result, Scheme};
@@ -114,16 +113,6 @@ impl<N: Nand> LogBlock<N> {
     fn log_of(&self, block: u32) -> Option<usize> {
         self.logs.iter().position(|log| log.owner == block)
     }
-
-    /// Runs what changes the volume; after a failure that may have left memory and flash apart, nothing more is changed.
-    fn change<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.has_failed {
-            return Err(Error::Failed);
-        }
-        let outcome = run(self);
-        self.has_failed = !matches!(outcome, Ok(_) | Err(Error::TooLarge { .. }));
-        outcome
-    }
 }
 
 impl<N: Nand> Layer<N> for LogBlock<N> {
@@ -133,6 +122,10 @@ impl<N: Nand> Layer<N> for LogBlock<N> {
 
     fn flash_mut(&mut self) -> &mut Flash<N> {
         &mut self.flash
+    }
+
+    fn has_failed(&mut self) -> &mut bool {
+        &mut self.has_failed
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
@@ -163,13 +156,7 @@ impl<N: Nand> Layer<N> for LogBlock<N> {
             data.fill(0);
             return Ok(());
         };
-        match self.flash.read(at, data, Cause::Host)? {
-            Found::Erased => data.fill(0),
-            Found::Page(tag) if tag.kind == Kind::Hole => data.fill(0),
-            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => {}
-            Found::Page(_) | Found::Unreadable => return Err(Error::Unreadable { sector }),
-        }
-        Ok(())
+        self.read_at(at, sector, data)
     }
 }
 

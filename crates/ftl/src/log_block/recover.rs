@@ -15,7 +15,7 @@ use super::map_blocks::{Books, MapBlocks};
 use super::map_open::Mounted;
 use super::scan::{Scanned, scan_all};
 use super::table::Table;
-use crate::device::Span;
+use crate::device::{Layer, Span};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
 use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};

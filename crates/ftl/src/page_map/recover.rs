@@ -9,6 +9,7 @@ use nand::{Cause, Nand};
 
 use super::trims::ranges;
 use super::{Block, NOWHERE, Open, PageMap, cleaning};
+use crate::device::Layer;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found, Place};

@@ -18,7 +18,7 @@ use crate::device::{Layer, Span};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
 use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Flash, Found, Outcome, Place};
+use crate::flash::{Flash, Outcome, Place};
 use crate::look::BlockUse;
 use crate::settings::{Format, Options};
 use crate::{BlockDevice, Error, Result, Scheme};
@@ -178,16 +178,6 @@ impl<N: Nand> Replacement<N> {
         Ok((1, block))
     }
 
-    /// Runs what changes the volume; after a failure that may have left memory and flash apart, nothing more is changed.
-    fn change<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.has_failed {
-            return Err(Error::Failed);
-        }
-        let outcome = run(self);
-        self.has_failed = outcome.is_err();
-        outcome
-    }
-
     /// Does one step of work ahead of need. Whether there was one to do.
     pub fn background(&mut self) -> Result<bool> {
         self.change(|device| {
@@ -216,6 +206,10 @@ impl<N: Nand> Layer<N> for Replacement<N> {
         &mut self.flash
     }
 
+    fn has_failed(&mut self) -> &mut bool {
+        &mut self.has_failed
+    }
+
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
         self.pool.listed().for_each(|block| visit(block, BlockUse::Free));
         for (owner, &block) in (0..).zip(&self.map) {
@@ -232,13 +226,7 @@ impl<N: Nand> Layer<N> for Replacement<N> {
             data.fill(0);
             return Ok(());
         };
-        match self.flash.read(at, data, Cause::Host)? {
-            Found::Erased => data.fill(0),
-            Found::Page(tag) if tag.kind == Kind::Hole => data.fill(0),
-            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => {}
-            Found::Page(_) | Found::Unreadable => return Err(Error::Unreadable { sector }),
-        }
-        Ok(())
+        self.read_at(at, sector, data)
     }
 }
 

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use super::{ABSENT, Chain, LINKS_MAX, NOWHERE, Replacement};
+use crate::device::Layer;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
 use crate::flash::latest::{Scanned, scan};
 use crate::flash::tag::{Kind, Tag};
