@@ -1,7 +1,7 @@
 //! Flash translation layers: block devices made of a [`nand::Nand`] chip, which recover from a power cut at any operation.
 //!
-//! From the ground up: `flash` (pages with tags, free blocks, anchors, counts), then a folder a scheme: `log_block`, `page_map`, `replacement`, `fast`. Each
-//! is a [`BlockDevice`]. Invariant: no input makes it panic, and a sector reads as it was written last or not at all.
+//! From the ground up: `flash` (pages with tags, free blocks, anchors, counts), then a folder a scheme: `log_block`, `page_map`, `replacement`, `fast`,
+//! `dftl`. Each is a [`BlockDevice`]. Invariant: no input makes it panic, and a sector reads as it was written last or not at all.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod cache;
 mod device;
+pub mod dftl;
 mod error;
 pub mod fast;
 mod flash;

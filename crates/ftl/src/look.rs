@@ -22,8 +22,10 @@ pub struct Volume {
     pub data_blocks: u32,
     /// Log blocks at most.
     pub logs: u32,
-    /// The map blocks in their round; empty where a scheme has none.
+    /// The map blocks in their round; empty where a scheme has no round.
     pub map_blocks: Vec<u32>,
+    /// Map blocks at most.
+    pub map_blocks_max: u32,
     /// The block of that anchor.
     pub anchor_block: u32,
 }
@@ -95,12 +97,17 @@ impl Volume {
     pub fn find<N: Nand>(chip: &mut N) -> Result<Self> {
         let (anchors, record) = Anchors::find(&mut Flash::new(chip, 0, Payload::Kept)?)?;
         let scheme = Scheme::from_code(record.scheme).ok_or(Error::NoVolume("its scheme is not known"))?;
+        let (logs, map_blocks_max) = match scheme {
+            Scheme::Dftl => (0, record.logs),
+            _ => (record.logs, record.ring.len() as u32),
+        };
         Ok(Self {
             number: record.volume,
             scheme,
             data_blocks: record.data_blocks,
-            logs: record.logs,
+            logs,
             map_blocks: record.ring,
+            map_blocks_max,
             anchor_block: anchors.block(),
         })
     }
@@ -160,6 +167,8 @@ mod tests {
             let (mapped, known) = (volume.map_blocks.len(), [7, volume.data_blocks]);
             assert_eq!((volume.scheme, volume.anchor_block, known), (scheme, 0, [volume.number, 44]));
             assert_eq!(mapped, if scheme == Scheme::LogBlock { 2 } else { 0 });
+            let most = [(Scheme::LogBlock, 2), (Scheme::Dftl, 5)].into_iter().find(|(its, _)| *its == scheme);
+            assert_eq!(volume.map_blocks_max, most.map_or(0, |(_, most)| most));
             let mut holders = Vec::new();
             for block in 0..64 {
                 volume
@@ -174,7 +183,7 @@ mod tests {
                 Scheme::LogBlock | Scheme::LogBlockScanned => (BlockUse::Log(1), 0),
                 Scheme::Replacement => (BlockUse::Data(1), 1),
                 Scheme::Fast => (BlockUse::Pages(1), 0),
-                Scheme::PageGreedy | Scheme::PageCostBenefit => (BlockUse::Open(1), 0),
+                Scheme::Dftl | Scheme::PageGreedy | Scheme::PageCostBenefit => (BlockUse::Open(1), 0),
             };
             assert_eq!(holders, [expected], "{scheme}");
         }

@@ -10,6 +10,7 @@ use core::str::FromStr;
 use nand::Nand;
 
 use crate::device::Layer;
+use crate::dftl::Dftl;
 use crate::fast::Fast;
 use crate::flash::Flash;
 use crate::flash::anchor::Anchors;
@@ -32,6 +33,8 @@ pub enum Scheme {
     Replacement,
     /// Log blocks that any sector may go to, and one for a stream (FAST).
     Fast,
+    /// Every page mapped, the map on flash, and a part of it in memory (DFTL).
+    Dftl,
     /// Every page mapped, the block with the fewest pages that count cleaned (P/G).
     PageGreedy,
     /// Every page mapped, blocks cleaned by cost and benefit (P/C).
@@ -40,11 +43,12 @@ pub enum Scheme {
 
 impl Scheme {
     /// Every scheme.
-    pub const ALL: [Scheme; 6] = [
+    pub const ALL: [Scheme; 7] = [
         Scheme::LogBlock,
         Scheme::LogBlockScanned,
         Scheme::Replacement,
         Scheme::Fast,
+        Scheme::Dftl,
         Scheme::PageGreedy,
         Scheme::PageCostBenefit,
     ];
@@ -56,6 +60,7 @@ impl Scheme {
             Scheme::LogBlockScanned => "log-block-scanned",
             Scheme::Replacement => "replacement",
             Scheme::Fast => "fast",
+            Scheme::Dftl => "dftl",
             Scheme::PageGreedy => "page-greedy",
             Scheme::PageCostBenefit => "page-cost-benefit",
         }
@@ -68,6 +73,7 @@ impl Scheme {
             Scheme::LogBlockScanned => "L-M",
             Scheme::Replacement => "R",
             Scheme::Fast => "FAST",
+            Scheme::Dftl => "DFTL",
             Scheme::PageGreedy => "P/G",
             Scheme::PageCostBenefit => "P/C",
         }
@@ -80,6 +86,7 @@ impl Scheme {
             Scheme::LogBlockScanned => 2,
             Scheme::Replacement => 5,
             Scheme::Fast => 6,
+            Scheme::Dftl => 7,
             Scheme::PageGreedy => 3,
             Scheme::PageCostBenefit => 4,
         }
@@ -93,7 +100,7 @@ impl Scheme {
     pub fn is_atomic(self) -> bool {
         match self {
             Scheme::LogBlock | Scheme::LogBlockScanned => true,
-            Scheme::Replacement | Scheme::Fast | Scheme::PageGreedy | Scheme::PageCostBenefit => false,
+            Scheme::Replacement | Scheme::Fast | Scheme::Dftl | Scheme::PageGreedy | Scheme::PageCostBenefit => false,
         }
     }
 }
@@ -119,6 +126,7 @@ pub enum Device<N> {
     PageMap(PageMap<N>),
     Replacement(Replacement<N>),
     Fast(Fast<N>),
+    Dftl(Dftl<N>),
 }
 
 /// Does the same with the device of whatever scheme.
@@ -129,6 +137,7 @@ macro_rules! each {
             Device::PageMap($inner) => $body,
             Device::Replacement($inner) => $body,
             Device::Fast($inner) => $body,
+            Device::Dftl($inner) => $body,
         }
     };
 }
@@ -147,6 +156,7 @@ impl<N: Nand> Device<N> {
             }
             Scheme::Replacement => Replacement::format(chip, &format, options).map(Device::Replacement),
             Scheme::Fast => Fast::format(chip, &format, options).map(Device::Fast),
+            Scheme::Dftl => Dftl::format(chip, &format, options).map(Device::Dftl),
         }
     }
 
@@ -158,6 +168,7 @@ impl<N: Nand> Device<N> {
             Some(Scheme::PageGreedy | Scheme::PageCostBenefit) => PageMap::open(chip, options).map(Device::PageMap),
             Some(Scheme::Replacement) => Replacement::open(chip, options).map(Device::Replacement),
             Some(Scheme::Fast) => Fast::open(chip, options).map(Device::Fast),
+            Some(Scheme::Dftl) => Dftl::open(chip, options).map(Device::Dftl),
             None => Err(Error::NoVolume("its scheme is not known")),
         }
     }

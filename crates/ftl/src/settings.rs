@@ -4,6 +4,7 @@
 
 use nand::{CellMode, Nand};
 
+use crate::dftl::blocks_of_map;
 pub use crate::flash::Payload;
 use crate::log_block::Shape;
 pub use crate::log_block::victim::Victim;
@@ -33,14 +34,18 @@ impl Format {
     /// A volume with as many blocks of each kind as suit the chip.
     pub fn usual<N: Nand>(chip: &N, scheme: Scheme, volume: u32) -> Result<Self> {
         let (blocks, page_bytes) = (chip.geometry().blocks, chip.geometry().page_bytes as usize);
-        let most = Shape::extra_blocks_max(page_bytes, blocks);
-        let extra_blocks = (blocks / EXTRA_SHARE).max(EXTRA_MIN).min(most);
+        let pages_per_block = chip.layout(CellMode::Slc).pages();
+        let extra_blocks = (blocks / EXTRA_SHARE).max(EXTRA_MIN);
+        let extra_blocks = match scheme {
+            Scheme::Dftl => extra_blocks.max(16 + 2 * blocks_of_map(page_bytes, pages_per_block, blocks, blocks)),
+            _ => extra_blocks.min(Shape::extra_blocks_max(page_bytes, blocks)),
+        };
         let [few, many] = LOGS;
         let logs = if extra_blocks < 2 * EXTRA_MIN { few } else { many };
         let mut format = Self { volume, extra_blocks, logs, map_blocks: 0 };
         if scheme == Scheme::LogBlock {
             let shape = Shape::new(page_bytes, blocks, blocks.saturating_sub(extra_blocks), extra_blocks)?;
-            format.map_blocks = shape.map_blocks_min(chip.layout(CellMode::Slc).pages()).max(3);
+            format.map_blocks = shape.map_blocks_min(pages_per_block).max(3);
         }
         Ok(format)
     }

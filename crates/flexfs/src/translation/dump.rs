@@ -10,6 +10,7 @@ use ftl::{BlockDevice, BlockUse, PageState, PageTag, Scheme, Volume};
 use nand::Nand;
 use serde_json::{Value, json};
 
+use super::figures::map_blocks;
 use super::{Held, uses};
 use crate::cli;
 use crate::cmd::dump::block_map;
@@ -75,11 +76,11 @@ fn anchor_json(volume: &Volume) -> Value {
         "data_blocks": volume.data_blocks,
         "logs_max": volume.logs,
         "map_blocks": volume.map_blocks,
+        "map_blocks_max": volume.map_blocks_max,
     })
 }
 
 fn anchor_table(volume: &Volume, sectors: &Result<u64, ftl::Error>) -> String {
-    let map_blocks: Vec<String> = volume.map_blocks.iter().map(u32::to_string).collect();
     let logs = match volume.logs {
         0 => "none".to_owned(),
         logs => format!("{} at most", grouped(logs.into())),
@@ -95,7 +96,7 @@ fn anchor_table(volume: &Volume, sectors: &Result<u64, ftl::Error>) -> String {
         ("sectors", sectors),
         ("data blocks", grouped(volume.data_blocks.into())),
         ("log blocks", logs),
-        ("map blocks", if map_blocks.is_empty() { "none".to_owned() } else { map_blocks.join(", ") }),
+        ("map blocks", map_blocks(volume).unwrap_or_else(|| "none".to_owned())),
     ])
 }
 

@@ -76,6 +76,7 @@ impl Figures {
             "blocks": uses::counted(&self.uses).collect::<BTreeMap<_, _>>(),
             "logs_max": volume.logs,
             "map_blocks": volume.map_blocks,
+            "map_blocks_max": volume.map_blocks_max,
             "ram_bytes": self.ram_bytes,
             "opening_reads": self.opening_reads,
             "wear": self.chip.wear_json(),
@@ -99,15 +100,22 @@ impl Figures {
         if volume.logs > 0 {
             rows.push(("log blocks", format!("{} at most", grouped(volume.logs.into()))));
         }
-        if !volume.map_blocks.is_empty() {
-            let blocks: Vec<String> = volume.map_blocks.iter().map(u32::to_string).collect();
-            rows.push(("map blocks", blocks.join(", ")));
-        }
+        rows.extend(map_blocks(volume).map(|blocks| ("map blocks", blocks)));
         rows.extend([
             ("memory", format!("{} for the scheme", size::human(self.ram_bytes))),
             ("opening", format!("{} page reads", grouped(self.opening_reads))),
             ("erases", self.chip.wear_line()),
         ]);
         table(&rows) + &self.chip.bars()
+    }
+}
+
+/// A volume's map blocks: which they are, or how many at most.
+pub(super) fn map_blocks(volume: &Volume) -> Option<String> {
+    let blocks: Vec<String> = volume.map_blocks.iter().map(u32::to_string).collect();
+    match volume.map_blocks_max {
+        0 => None,
+        most if blocks.is_empty() => Some(format!("{} at most", grouped(most.into()))),
+        _ => Some(blocks.join(", ")),
     }
 }

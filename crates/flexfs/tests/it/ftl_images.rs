@@ -98,7 +98,7 @@ fn every_scheme_is_made_and_shown_and_clean_and_no_look_changes_it() {
             Scheme::LogBlock | Scheme::LogBlockScanned => "log",
             Scheme::Replacement => "data",
             Scheme::Fast => "pages",
-            Scheme::PageGreedy | Scheme::PageCostBenefit => "open",
+            Scheme::Dftl | Scheme::PageGreedy | Scheme::PageCostBenefit => "open",
         };
         let mut blocks = overview["blocks"].as_array().unwrap().iter();
         let block = blocks.find(|block| block["used_as"] == used).unwrap()["block"].to_string();

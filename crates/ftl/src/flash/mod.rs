@@ -5,8 +5,10 @@
 //! and a page is returned only if its tag's checksum is right.
 
 pub mod anchor;
+mod counting;
 pub mod counts;
 pub mod latest;
+pub mod pages;
 pub mod pool;
 pub mod tag;
 

@@ -8,17 +8,17 @@ use nand::{Cause, Nand};
 
 use super::victim::BlockView;
 use super::{PageMap, RESERVE_BLOCKS};
+use crate::flash::Found;
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Found, Place};
 use crate::{Error, Result};
 
 impl<N: Nand> PageMap<N> {
     /// Cleans blocks until one can be taken for a request.
     pub(super) fn make_room(&mut self) -> Result<()> {
-        if self.open.is_some_and(|open| open.next < self.flash.pages_per_block()) {
+        if self.head.room(self.flash.pages_per_block()) > 0 {
             return Ok(());
         }
-        while self.pool.free() <= RESERVE_BLOCKS {
+        while self.pages.pool.free() <= RESERVE_BLOCKS {
             if !self.clean_one()? {
                 return Err(Error::WornOut);
             }
@@ -29,23 +29,22 @@ impl<N: Nand> PageMap<N> {
     /// Cleans the block that is worth it most. Whether there was one.
     pub(super) fn clean_one(&mut self) -> Result<bool> {
         let now = self.flash.next_stamp();
-        let closed = self.blocks.iter().zip(0..).filter(|(block, _)| block.is_closed);
-        let views = closed.map(|(block, number)| BlockView {
+        let views = self.pages.closed().map(|(number, its)| BlockView {
             block: number,
-            valid: u32::from(block.valid),
-            age: now.saturating_sub(block.written),
+            valid: u32::from(its.valid),
+            age: now.saturating_sub(self.written.get(number as usize).copied().unwrap_or(0)),
         });
         let Some(victim) = self.cleaning.choose(views, self.flash.pages_per_block()) else { return Ok(false) };
         self.flash.counts_mut().merges += 1;
         self.empty_block(victim)?;
-        self.pool.release(victim);
+        self.pages.pool.release(victim);
         self.give_up_failing()?;
         Ok(true)
     }
 
     /// Writes anew whatever counts in blocks in which programs failed, and gives those up.
     pub(super) fn give_up_failing(&mut self) -> Result<()> {
-        while let Some(block) = self.failing.pop() {
+        while let Some(block) = self.pages.next_failing() {
             self.empty_block(block)?;
             self.flash.mark_bad(block)?;
         }
@@ -54,38 +53,29 @@ impl<N: Nand> PageMap<N> {
 
     /// Writes anew whatever counts in a block.
     fn empty_block(&mut self, block: u32) -> Result<()> {
-        for page in 0..self.flash.pages_per_block() {
-            let from = Place { block, page };
-            if self.counting.has(self.pack(from)) {
-                self.move_page(from)?;
-            }
-        }
-        if let Some(block) = self.blocks.get_mut(block as usize) {
-            block.is_closed = false;
-        }
+        self.pages.counting_in(block).into_iter().try_for_each(|packed| self.move_page(packed))?;
+        self.pages.emptied(block);
         Ok(())
     }
 
-    fn move_page(&mut self, from: Place) -> Result<()> {
-        let packed = self.pack(from);
+    fn move_page(&mut self, packed: u32) -> Result<()> {
         if self.trims.contains_key(&packed) {
             return self.move_trim(packed);
         }
-        let found = self.flash.read(from, &mut [], Cause::Gc)?;
+        let found = self.flash.read(self.pages.place(packed), &mut [], Cause::Gc)?;
         let Some(sector) = found.tag().map(|tag| tag.logical).or_else(|| self.sector_at(packed)) else { return Ok(()) };
         if self.map.get(sector as usize) != Some(&packed) {
             return Ok(());
         }
         let tag = Tag { kind: Kind::Merged, ends: true, logical: sector, stamp: 0, extra: 0 };
         let is_readable = matches!(found, Found::Page(tag) if tag.kind.is_payload());
-        let at = if is_readable {
+        let to = if is_readable {
             self.append(|flash, at| flash.program_buffer(at, tag, Cause::Gc))?
         } else {
             let tag = Tag { kind: Kind::Lost, ..tag };
             self.append(|flash, at| flash.program_filled(at, tag, Cause::Gc, |_| {}))?
         };
-        self.counts_now(at, self.flash.next_stamp() - 1);
-        self.remap(sector, self.pack(at));
+        self.remap(sector, to);
         Ok(())
     }
 

@@ -5,13 +5,11 @@
 //! erased only when no page of it does.
 
 mod clean;
-mod counting;
 mod recover;
 mod trims;
 pub mod victim;
 
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -19,37 +17,18 @@ use nand::{Cause, Nand};
 
 use crate::device::{Layer, Span};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
-use crate::flash::pool::Pool;
+use crate::flash::pages::{Head, Pages};
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found, Outcome, Place};
 use crate::look::BlockUse;
 use crate::settings::{Format, Options};
 use crate::{BlockDevice, Error, Result, Scheme};
-use counting::Counting;
 use victim::Cleaning;
 
 /// A sector that stands nowhere: it reads as zeros.
 const NOWHERE: u32 = u32::MAX;
 /// Free blocks that only cleaning takes: one to copy to, and two for others that go bad in it.
 const RESERVE_BLOCKS: u32 = 3;
-
-/// What is known of a block.
-#[derive(Clone, Copy, Debug, Default)]
-struct Block {
-    /// Pages that count.
-    valid: u16,
-    /// It may be cleaned.
-    is_closed: bool,
-    /// Stamp of the last page programmed in it.
-    written: u64,
-}
-
-/// The block that is being written.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    block: u32,
-    next: u32,
-}
 
 /// A block device that maps pages.
 #[derive(Clone, Debug)]
@@ -58,14 +37,12 @@ pub struct PageMap<N> {
     cleaning: Cleaning,
     /// Where each sector stands, as a number of a page.
     map: Vec<u32>,
-    blocks: Vec<Block>,
-    counting: Counting,
-    pool: Pool,
-    open: Option<Open>,
+    pages: Pages,
+    /// Stamp of the last page programmed in each block.
+    written: Vec<u64>,
+    head: Head,
     /// Pages that list sectors given up, and how many sectors stand there still.
     trims: BTreeMap<u32, u32>,
-    /// Blocks in which a program failed, with pages that count still in them.
-    failing: Vec<u32>,
     has_failed: bool,
 }
 
@@ -91,24 +68,21 @@ impl<N: Nand> PageMap<N> {
         Anchors::format(&mut flash)?.write(&mut flash, &record)?;
         let mut device = Self::empty(flash, cleaning(scheme)?, data_blocks);
         let free = (ANCHOR_BLOCKS..device.flash.blocks()).filter(|&block| !device.flash.is_bad(block));
-        free.for_each(|block| device.pool.release(block));
+        free.for_each(|block| device.pages.pool.release(block));
         Ok(device)
     }
 
     fn empty(flash: Flash<N>, cleaning: Cleaning, data_blocks: u32) -> Self {
         let sectors = data_blocks as usize * flash.pages_per_block() as usize;
-        let blocks = alloc::vec![Block::default(); flash.blocks() as usize];
-        let pages = flash.blocks() as usize * flash.pages_per_block() as usize;
+        let (pages, written) = (Pages::new(&flash), alloc::vec![0; flash.blocks() as usize]);
         Self {
             flash,
             cleaning,
             map: alloc::vec![NOWHERE; sectors],
-            blocks,
-            counting: Counting::new(pages),
-            pool: Pool::default(),
-            open: None,
+            pages,
+            written,
+            head: Head::default(),
             trims: BTreeMap::new(),
-            failing: Vec::new(),
             has_failed: false,
         }
     }
@@ -123,19 +97,9 @@ impl<N: Nand> PageMap<N> {
         size_of::<Self>() - size_of::<Flash<N>>()
             + self.flash.ram_bytes()
             + self.map.capacity() * size_of::<u32>()
-            + self.blocks.capacity() * size_of::<Block>()
-            + self.counting.ram_bytes()
-            + self.pool.ram_bytes()
+            + self.pages.ram_bytes()
+            + self.written.capacity() * size_of::<u64>()
             + self.trims.len() * 2 * size_of::<u32>()
-    }
-
-    fn pack(&self, at: Place) -> u32 {
-        at.block * self.flash.pages_per_block() + at.page
-    }
-
-    fn place(&self, packed: u32) -> Place {
-        let (block, page) = self.flash.split(u64::from(packed));
-        Place { block, page }
     }
 
     /// A sector stands in another page now.
@@ -154,67 +118,41 @@ impl<N: Nand> PageMap<N> {
         };
         if counts_no_more {
             self.trims.remove(&was);
-            self.counting.set(was, false);
-            let block = self.place(was).block;
-            if let Some(block) = self.blocks.get_mut(block as usize) {
-                block.valid = block.valid.saturating_sub(1);
-            }
+            self.pages.counts_no_more(was);
         }
     }
 
-    /// A page that counts was programmed.
-    fn counts_now(&mut self, at: Place, stamp: u64) {
-        self.counting.set(self.pack(at), true);
-        if let Some(block) = self.blocks.get_mut(at.block as usize) {
-            block.valid += 1;
-            block.written = stamp;
-        }
+    /// Programs the head's next page, `program` doing so: it counts. The page's number.
+    fn append(&mut self, program: impl FnMut(&mut Flash<N>, Place) -> Result<Outcome>) -> Result<u32> {
+        let packed = self.pages.append(&mut self.flash, &mut self.head, program)?;
+        self.pages.counts_now(packed);
+        self.written_at(packed, self.flash.next_stamp() - 1);
+        Ok(packed)
     }
 
-    /// Programs the next page of the open block, `program` doing so, in another block if that fails. Where.
-    fn append(&mut self, mut program: impl FnMut(&mut Flash<N>, Place) -> Result<Outcome>) -> Result<Place> {
-        loop {
-            let open = match self.open.filter(|open| open.next < self.flash.pages_per_block()) {
-                Some(open) => open,
-                None => {
-                    self.close();
-                    let block = self.pool.take(&mut self.flash, Cause::Gc)?;
-                    self.pool.commit(block);
-                    Open { block, next: 0 }
-                }
-            };
-            self.open = Some(Open { next: open.next + 1, ..open });
-            let at = Place { block: open.block, page: open.next };
-            if program(&mut self.flash, at)? == Outcome::Done {
-                return Ok(at);
-            }
-            self.failing.push(open.block);
-            self.open = None;
-        }
-    }
-
-    fn close(&mut self) {
-        if let Some(block) = self.open.take().and_then(|open| self.blocks.get_mut(open.block as usize)) {
-            block.is_closed = true;
+    /// A page was programmed with that stamp.
+    fn written_at(&mut self, packed: u32, stamp: u64) {
+        let block = self.pages.place(packed).block;
+        if let Some(written) = self.written.get_mut(block as usize) {
+            *written = stamp.max(*written);
         }
     }
 
     fn write_sector(&mut self, sector: u64, data: &[u8]) -> Result<()> {
         self.make_room()?;
         let tag = Tag { kind: Kind::Data, ends: true, logical: sector as u32, stamp: 0, extra: 0 };
-        let at = self.append(|flash, at| flash.program(at, tag, data, Cause::Host))?;
-        self.counts_now(at, self.flash.next_stamp() - 1);
-        self.remap(sector as u32, self.pack(at));
+        let packed = self.append(|flash, at| flash.program(at, tag, data, Cause::Host))?;
+        self.remap(sector as u32, packed);
         self.give_up_failing()
     }
 
     /// Does one step of work ahead of need. Whether there was one to do.
     pub fn background(&mut self) -> Result<bool> {
         self.change(|device| {
-            if device.pool.free() < RESERVE_BLOCKS + 2 && device.clean_one()? {
+            if device.pages.pool.free() < RESERVE_BLOCKS + 2 && device.clean_one()? {
                 return Ok(true);
             }
-            device.pool.erase_ahead(&mut device.flash, Cause::Gc)
+            device.pages.pool.erase_ahead(&mut device.flash, Cause::Gc)
         })
     }
 
@@ -225,22 +163,7 @@ impl<N: Nand> PageMap<N> {
         let mut pages: Vec<u32> = self.map.iter().copied().filter(|&packed| packed != NOWHERE).collect();
         pages.sort_unstable();
         pages.dedup();
-        for packed in 0..self.flash.blocks() * self.flash.pages_per_block() {
-            if self.counting.has(packed) != pages.binary_search(&packed).is_ok() {
-                findings.push(format!("page {packed}: memory is wrong on whether it counts"));
-            }
-        }
-        let mut valid = alloc::vec![0; self.blocks.len()];
-        for packed in pages {
-            if let Some(count) = valid.get_mut(self.place(packed).block as usize) {
-                *count += 1;
-            }
-        }
-        for ((number, block), valid) in self.blocks.iter().enumerate().zip(valid) {
-            if block.valid != valid {
-                findings.push(format!("block {number}: {valid} of its pages count, not {}", block.valid));
-            }
-        }
+        findings.extend(self.pages.differences(&pages));
         Ok(findings)
     }
 }
@@ -259,9 +182,9 @@ impl<N: Nand> Layer<N> for PageMap<N> {
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
-        self.pool.listed().for_each(|block| visit(block, BlockUse::Free));
-        let open = self.open.map(|open| open.block);
-        for (number, block) in (0..).zip(&self.blocks) {
+        self.pages.pool.listed().for_each(|block| visit(block, BlockUse::Free));
+        let open = self.head.block();
+        for (number, block) in self.pages.blocks() {
             let valid = u32::from(block.valid);
             if open == Some(number) {
                 visit(number, BlockUse::Open(valid));
@@ -278,7 +201,7 @@ impl<N: Nand> Layer<N> for PageMap<N> {
             data.fill(0);
             return Ok(());
         }
-        match self.flash.read(self.place(packed), data, Cause::Host)? {
+        match self.flash.read(self.pages.place(packed), data, Cause::Host)? {
             Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => Ok(()),
             _ => Err(Error::Unreadable { sector }),
         }

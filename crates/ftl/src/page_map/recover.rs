@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use super::trims::ranges;
-use super::{Block, NOWHERE, Open, PageMap, cleaning};
+use super::{NOWHERE, PageMap, cleaning};
 use crate::device::Layer;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
 use crate::flash::tag::{Kind, Tag};
@@ -34,29 +34,11 @@ impl<N: Nand> PageMap<N> {
         while !crate::flash::still_reads(&mut device.flash, newest)? {
             newest = device.read_all()?;
         }
-        device.reopen(newest)?;
+        if let Some((at, _)) = newest {
+            device.pages.reopen(&mut device.flash, &mut device.head, at.block)?;
+        }
         device.write_anew(newest)?;
         Ok(device)
-    }
-
-    /// Goes on in the block that was being written.
-    fn reopen(&mut self, newest: Option<(Place, Tag)>) -> Result<()> {
-        let Some((Place { block, .. }, _)) = newest else { return Ok(()) };
-        let mut next = self.flash.pages_per_block();
-        while next > 0 && self.flash.read(Place { block, page: next - 1 }, &mut [], Cause::Metadata)? == Found::Erased {
-            next -= 1;
-        }
-        self.pool.remove(block);
-        if let Some(block) = self.blocks.get_mut(block as usize) {
-            block.is_closed = false;
-        }
-        if next < self.flash.pages_per_block() {
-            // The page after the last may have been half programmed when the power went.
-            self.flash.use_up(Place { block, page: next })?;
-            next += 1;
-        }
-        self.open = Some(Open { block, next });
-        Ok(())
     }
 
     /// Reads the whole chip. The newest page.
@@ -64,8 +46,6 @@ impl<N: Nand> PageMap<N> {
         let mut latest: Vec<Latest> = alloc::vec![(0, NOWHERE); self.map.len()];
         let mut newest: Option<(Place, Tag)> = None;
         let mut trims = Vec::new();
-        self.pool = Default::default();
-        self.blocks.fill(Block::default());
         for block in (ANCHOR_BLOCKS..self.flash.blocks()).filter(|&block| !self.flash.is_bad(block)).collect::<Vec<_>>()
         {
             for page in 0..self.flash.pages_per_block() {
@@ -73,7 +53,7 @@ impl<N: Nand> PageMap<N> {
                 let Some(tag) = self.flash.read(at, &mut [], Cause::Metadata)?.tag() else { continue };
                 self.flash.saw_stamp(tag.stamp);
                 newest = crate::flash::newer(newest, Some((at, tag)));
-                let packed = self.pack(at);
+                let packed = self.pages.pack(at);
                 let its = match tag.kind {
                     Kind::Trim => {
                         trims.push(packed);
@@ -96,7 +76,8 @@ impl<N: Nand> PageMap<N> {
     /// Counts what the latest pages of all sectors come to.
     fn adopt(&mut self, latest: &[Latest], trims: &[u32]) {
         self.trims.clear();
-        self.counting.clear();
+        self.pages.clear();
+        self.written.fill(0);
         for (slot, &(_, packed)) in self.map.iter_mut().zip(latest) {
             *slot = packed;
         }
@@ -109,24 +90,16 @@ impl<N: Nand> PageMap<N> {
         counting.sort_unstable();
         counting.dedup();
         for (stamp, packed) in counting {
-            self.counting.set(packed, true);
-            let block = self.place(packed).block;
-            if let Some(block) = self.blocks.get_mut(block as usize) {
-                *block = Block { valid: block.valid + 1, is_closed: true, written: block.written.max(stamp) };
-            }
+            self.pages.counts_now(packed);
+            self.written_at(packed, stamp);
         }
-        for block in ANCHOR_BLOCKS..self.flash.blocks() {
-            let is_used = self.blocks.get(block as usize).is_some_and(|block| block.valid > 0);
-            if !is_used && !self.flash.is_bad(block) {
-                self.pool.release(block);
-            }
-        }
+        self.pages.adopt(&self.flash);
     }
 
     /// The newest page is written anew, if it counts.
     fn write_anew(&mut self, newest: Option<(Place, Tag)>) -> Result<()> {
         let Some((at, tag)) = newest.filter(|(_, tag)| tag.kind.is_payload()) else { return Ok(()) };
-        if self.map.get(tag.logical as usize) != Some(&self.pack(at)) {
+        if self.map.get(tag.logical as usize) != Some(&self.pages.pack(at)) {
             return Ok(());
         }
         let mut data = alloc::vec![0; self.flash.page_bytes()];

@@ -36,15 +36,13 @@ impl<N: Nand> PageMap<N> {
     /// Writes a page that gives these ranges up.
     pub(super) fn write_trim(&mut self, ranges: &[(u32, u32)]) -> Result<()> {
         let tag = Tag { kind: Kind::Trim, ends: true, logical: ranges.len() as u32, stamp: 0, extra: 0 };
-        let at = self.append(|flash: &mut Flash<N>, at| {
+        let packed = self.append(|flash: &mut Flash<N>, at| {
             flash.program_filled(at, tag, Cause::Metadata, |page| {
                 let bytes =
                     ranges.iter().flat_map(|(first, count)| first.to_le_bytes().into_iter().chain(count.to_le_bytes()));
                 page.iter_mut().zip(bytes).for_each(|(slot, byte)| *slot = byte);
             })
         })?;
-        self.counts_now(at, self.flash.next_stamp() - 1);
-        let packed = self.pack(at);
         self.trims.insert(packed, ranges.iter().map(|(_, count)| count).sum());
         for &(first, count) in ranges {
             (first..first + count).for_each(|sector| self.remap(sector, packed));

@@ -1,5 +1,5 @@
 //! The chips that translation layers are compared on. Invariant: every scheme gets the same chip with the same number of extra
-//! blocks.
+//! blocks, but for DFTL where its translation pages fill more.
 
 use emulator::{Chip, Profile};
 use ftl::{BlockDevice, Device, Format, Scheme};
@@ -58,7 +58,8 @@ impl Size {
 
     /// A volume that is in use: half full, then written at random places.
     pub fn in_use(&self, scheme: Scheme) -> Result<Device<Chip>, LayerError> {
-        let mut device = made(&self.chip()?, scheme, Some(self.format))?;
+        let format = (scheme != Scheme::Dftl).then_some(self.format);
+        let mut device = made(&self.chip()?, scheme, format)?;
         let half = device.sectors() / 2;
         fill(&mut device, half)?;
         let (mut dice, zeros) = (Supply::new(1), vec![0; device.sector_bytes()]);
@@ -74,7 +75,8 @@ impl Size {
         let blocks = match scheme {
             Scheme::LogBlock => format!("{extra_blocks} extra, {logs} log blocks at most, {map_blocks} map blocks"),
             Scheme::LogBlockScanned | Scheme::Fast => format!("{extra_blocks} extra, {logs} log blocks at most"),
-            _ => format!("{extra_blocks} extra"),
+            Scheme::Dftl => "extra: 1 of 64, at least 32, or twice those that translation pages fill, and 16".into(),
+            Scheme::Replacement | Scheme::PageGreedy | Scheme::PageCostBenefit => format!("{extra_blocks} extra"),
         };
         Parameters::default()
             .with("chip", format!("{}, {}", self.profile, self.name))

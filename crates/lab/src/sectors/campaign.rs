@@ -40,7 +40,8 @@ pub struct Report {
 pub fn campaign(campaign: &Campaign, progress: &(dyn Fn(u64, u64) + Sync)) -> Report {
     let mut histories = Vec::new();
     for &scheme in &campaign.schemes {
-        for kind in RigKind::ALL.into_iter().filter(|kind| *kind != RigKind::Long || scheme == Scheme::LogBlock) {
+        let has_map = matches!(scheme, Scheme::LogBlock | Scheme::Dftl);
+        for kind in RigKind::ALL.into_iter().filter(|kind| *kind != RigKind::Long || has_map) {
             // A long chip takes long to read.
             let (count, steps) = match kind {
                 RigKind::Small | RigKind::Wide => (campaign.histories, campaign.steps),

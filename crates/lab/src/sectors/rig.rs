@@ -46,6 +46,10 @@ impl std::str::FromStr for RigKind {
 
 /// Blocks beyond the data blocks where pages are mapped: few, so that blocks are cleaned often.
 const MAPPED_EXTRA_BLOCKS: u32 = 12;
+/// As few as there may be where translation pages fill blocks of a long chip, so that map blocks are cleaned too.
+const LONG_DFTL_EXTRA_BLOCKS: u32 = 20;
+/// Sectors of a translation page there.
+const FRAGMENT_SECTORS: u64 = 252;
 
 /// Sectors that wait in the cache of a chip that has one.
 const CACHE_SECTORS: usize = 12;
@@ -72,12 +76,12 @@ impl Rig {
             RigKind::Wide => (38, 16, Format { volume: 7, extra_blocks: 18, logs: 5, map_blocks: 2 }),
             RigKind::Long => (2200, 8, Format { volume: 7, extra_blocks: 110, logs: 4, map_blocks: 6 }),
         };
-        let maps_pages = matches!(self.scheme, Scheme::PageGreedy | Scheme::PageCostBenefit);
-        (
-            blocks,
-            pages,
-            Format { extra_blocks: if maps_pages { MAPPED_EXTRA_BLOCKS } else { format.extra_blocks }, ..format },
-        )
+        let extra_blocks = match (self.scheme, self.kind) {
+            (Scheme::Dftl, RigKind::Long) => LONG_DFTL_EXTRA_BLOCKS,
+            (Scheme::PageGreedy | Scheme::PageCostBenefit, _) => MAPPED_EXTRA_BLOCKS,
+            _ => format.extra_blocks,
+        };
+        (blocks, pages, Format { extra_blocks, ..format })
     }
 
     /// How a volume is run.
@@ -144,6 +148,7 @@ impl Rig {
         match (self.kind, self.scheme) {
             (RigKind::Small | RigKind::Wide | RigKind::Cached, Scheme::LogBlock | Scheme::LogBlockScanned) => 0,
             (RigKind::Small | RigKind::Wide | RigKind::Cached, _) => 50,
+            (RigKind::Long, Scheme::Dftl) => 500,
             (RigKind::Long, _) => 60,
         }
     }
@@ -153,6 +158,10 @@ impl Rig {
     pub fn sectors_used(&self, sectors: u64) -> Vec<u64> {
         match self.kind {
             RigKind::Small | RigKind::Wide | RigKind::Cached => (0..sectors).collect(),
+            // More than the part of the map in memory has entries.
+            RigKind::Long if self.scheme == Scheme::Dftl => {
+                (0..sectors).filter(|sector| sector % FRAGMENT_SECTORS < 10).collect()
+            }
             RigKind::Long => (0..sectors).filter(|sector| (sector + 16) % 4096 < 32).collect(),
         }
     }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 const WORD_BITS: u32 = u64::BITS;
 
 #[derive(Clone, Debug)]
-pub(super) struct Counting(Vec<u64>);
+pub struct Counting(Vec<u64>);
 
 impl Counting {
     /// So many pages, none of which counts.
