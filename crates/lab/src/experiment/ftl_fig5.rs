@@ -1,14 +1,11 @@
 //! The log-block paper's Fig. 5: extra erases and extra writes of every scheme on the six traces. Invariant: a device is full, and
 //! the trace has run once, before anything is counted; every scheme gets the same requests and as many extra blocks.
 
-use emulator::{Chip, Profile};
-use ftl::{BlockDevice, Device, Format, Scheme};
-use serde::{Deserialize, Serialize};
+use ftl::Scheme;
 
-use super::ftl_chips::write;
+use super::ftl_traces::{Costs, SEEDS, Setup, Spread, logs_at_most};
 use super::{Axis, Bar, Experiment, ExperimentError, Job, Outcome, Parameters, Plot, Results, Row, Series, Table};
-use crate::layers::workload::{Timed, Workload};
-use crate::layers::{LayerError, LayerPlayer, Request, made};
+use crate::layers::workload::Workload;
 
 pub const FTL_FIG5: Experiment = Experiment {
     id: "ftl-fig5",
@@ -21,26 +18,15 @@ pub const FTL_FIG5: Experiment = Experiment {
               and greedy cleaning few with 16, so that the log-block scheme is not below it on the Kodak camera: our cameras give \
               clusters out round and round, and what was written together is overwritten together. Cost and benefit clean \
               badly with 16: on three cameras about half of the pages of a cleaned block count. Two of the extra blocks hold anchors, \
-              and three are kept free for merges in which blocks go bad. FAST is not in the paper.",
+              and three are kept free for merges in which blocks go bad. FAST and DFTL are not in \
+              the paper. With 16 extra blocks DFTL has hardly any room to clean in: its translation pages take six.",
     jobs,
     finish,
 };
 
-const SEEDS: u64 = 3;
 const EXTRA_BLOCKS: [u32; 3] = [16, 32, 64];
-const PAGES: u64 = 32;
-const CHIP_BYTES: u64 = 16 << 20;
-/// Extra blocks that cannot be log blocks: anchors, map blocks or the stream block, and free ones for merges.
-const NO_LOGS: u32 = 8;
 /// The camera with the most small requests.
 const SMALL_REQUESTS: &str = "kodak";
-
-/// What a job gives, by seed.
-#[derive(Serialize, Deserialize)]
-struct Extra {
-    erases: Vec<f64>,
-    writes: Vec<f64>,
-}
 
 fn job_name(workload: &Workload, scheme: Scheme, extra_blocks: u32) -> String {
     format!("ftl-fig5.{}.{scheme}.{extra_blocks}", workload.name)
@@ -52,58 +38,23 @@ fn jobs() -> Vec<Job> {
         for scheme in Scheme::ALL {
             for extra_blocks in EXTRA_BLOCKS {
                 let name = job_name(&workload, scheme, extra_blocks);
-                jobs.push(Job::new(name, move || Ok(measure(&workload, scheme, extra_blocks)?)));
+                jobs.push(Job::new(name, move || Ok(Setup::paper(workload, scheme, extra_blocks).measure()?)));
             }
         }
     }
     jobs
 }
 
-fn measure(workload: &Workload, scheme: Scheme, extra_blocks: u32) -> Result<Extra, LayerError> {
-    let mut extra = Extra { erases: Vec::new(), writes: Vec::new() };
-    for seed in 1..=SEEDS {
-        let requests = workload.requests(seed);
-        let mut player = LayerPlayer::new(full(scheme, extra_blocks)?, 0, None);
-        play(&mut player, &requests)?;
-        let before = *player.device().counts();
-        play(&mut player, &requests)?;
-        let after = *player.device().counts();
-        let written = (after.host_writes - before.host_writes) as f64;
-        extra.erases.push((after.all_erases() - before.all_erases()) as f64 - written / PAGES as f64);
-        extra.writes.push((after.all_programs() - before.all_programs()) as f64 - written);
-    }
-    Ok(extra)
-}
-
-/// A device of the paper's prototype, every sector of which was written.
-fn full(scheme: Scheme, extra_blocks: u32) -> Result<Device<Chip>, LayerError> {
-    let profile = Profile::builtin("k9f5608u0m")?.with_capacity(CHIP_BYTES)?;
-    let format = Format { volume: 1, extra_blocks, logs: extra_blocks - NO_LOGS, map_blocks: 2 };
-    let mut device = made(&profile, scheme, Some(format))?;
-    let zeros = vec![0; PAGES as usize * device.sector_bytes()];
-    (0..device.sectors()).step_by(PAGES as usize).try_for_each(|sector| write(&mut device, sector, &zeros))?;
-    Ok(device)
-}
-
-fn play(player: &mut LayerPlayer, requests: &[Timed]) -> Result<(), LayerError> {
-    let writes = requests.iter().filter(|timed| matches!(timed.request, Request::Write { .. }));
-    writes.into_iter().try_for_each(|timed| player.request(player.done_ns(), &timed.request))
-}
-
-fn mean(figures: &[f64]) -> f64 {
-    figures.iter().sum::<f64>() / figures.len().max(1) as f64
-}
-
 /// The means of all cells that ran.
 struct Cells<'a>(&'a Results);
 
 impl Cells<'_> {
-    fn get(&self, workload: &Workload, scheme: Scheme, extra_blocks: u32) -> Result<Option<Extra>, ExperimentError> {
+    fn get(&self, workload: &Workload, scheme: Scheme, extra_blocks: u32) -> Result<Option<Costs>, ExperimentError> {
         self.0.get(&job_name(workload, scheme, extra_blocks))
     }
 
     fn erases(&self, workload: &Workload, scheme: Scheme, extra_blocks: u32) -> Result<Option<f64>, ExperimentError> {
-        Ok(self.get(workload, scheme, extra_blocks)?.map(|extra| mean(&extra.erases)))
+        Ok(self.get(workload, scheme, extra_blocks)?.map(|costs| Spread::of(&costs.erases).mean))
     }
 
     /// Extra erases of a scheme, summed over the traces; `None` unless all ran.
@@ -114,9 +65,10 @@ impl Cells<'_> {
 }
 
 fn parameters(extra_blocks: u32) -> Parameters {
+    let logs = logs_at_most(extra_blocks);
     Parameters::default()
         .with("chip", "k9f5608u0m, 16 MiB, every sector written")
-        .with("blocks", format!("{extra_blocks} of 1,024 extra, {} log blocks at most", extra_blocks - NO_LOGS))
+        .with("blocks", format!("{extra_blocks} of 1,024 extra, {} log blocks at most", logs))
         .with("seeds", SEEDS.to_string())
 }
 
@@ -174,14 +126,12 @@ fn plot(
     for scheme in Scheme::ALL {
         let mut points = Vec::new();
         for extra_blocks in EXTRA_BLOCKS {
-            let Some(Extra { erases, writes }) = cells.get(workload, scheme, extra_blocks)? else { continue };
-            points.push((f64::from(extra_blocks), mean(&erases)));
-            let (least, most) =
-                erases.iter().fold((f64::MAX, f64::MIN), |(least, most), &count| (least.min(count), most.max(count)));
-            let figures =
-                [mean(&erases), least, most, mean(&writes)].map(|figure| format!("{:.0}", figure.round() + 0.0));
+            let Some(costs) = cells.get(workload, scheme, extra_blocks)? else { continue };
+            let erases = Spread::of(&costs.erases);
+            points.push((f64::from(extra_blocks), erases.mean));
+            let [writes, ..] = Spread::of(&costs.writes).cells(0);
             let cell = [workload.title.to_owned(), scheme.letters().to_owned(), extra_blocks.to_string()];
-            table.push(cell.into_iter().chain(figures).collect());
+            table.push(cell.into_iter().chain(erases.cells(0)).chain([writes]).collect());
         }
         if !points.is_empty() {
             series.push(Series { name: scheme.letters().into(), points, marked: true });

@@ -19,14 +19,19 @@ mod fig4;
 mod fig6;
 mod fig7;
 mod fig8;
+mod ftl_blocksize;
 mod ftl_chips;
+mod ftl_extra;
 mod ftl_fig2;
 mod ftl_fig3;
 mod ftl_fig5;
 mod ftl_fig6;
+mod ftl_future;
 mod ftl_memory;
 mod ftl_startup;
+mod ftl_sweep;
 mod ftl_table2;
+mod ftl_traces;
 mod job;
 mod life;
 mod lives;
@@ -59,7 +64,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 24] = [
+pub const ALL: [Experiment; 27] = [
     table1::TABLE1,
     fig4::FIG4,
     fig6::FIG6,
@@ -84,6 +89,9 @@ pub const ALL: [Experiment; 24] = [
     ftl_table2::FTL_TABLE2,
     ftl_fig5::FTL_FIG5,
     ftl_fig6::FTL_FIG6,
+    ftl_extra::FTL_EXTRA,
+    ftl_blocksize::FTL_BLOCKSIZE,
+    ftl_future::FTL_FUTURE,
 ];
 
 /// Other names that some have: the tables of the paper whose figures they give.
