@@ -3,6 +3,7 @@
 //! Invariant: a trace says all that its replay needs, by paths and offsets; what files hold follows from the replay. A line
 //! that makes no sense is an error with its number and the reason, never left out.
 
+pub mod block;
 mod calls;
 mod mobigen;
 mod names;
@@ -97,29 +98,37 @@ pub struct TraceError {
     pub reason: String,
 }
 
+/// The text of a trace.
+fn text_of(bytes: &[u8]) -> Result<&str, TraceError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let line = bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        TraceError { line, reason: "it is not UTF-8".into() }
+    })
+}
+
+/// The lines that are not empty, with their numbers.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
+}
+
 /// Reads a trace, of whichever kind its first line says: the one that `flexfs mount --record` writes, MobiGen's, or what
 /// `strace -f -ttt` prints.
 ///
 /// # Errors
 /// The first line that makes no sense, and why.
 pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        TraceError { line, reason: "it is not UTF-8".into() }
-    })?;
-    let lines =
-        || text.lines().enumerate().map(|(at, line)| (at + 1, line)).filter(|(_, line)| !line.trim().is_empty());
-    let Some((number, first)) = lines().next() else {
+    let text = text_of(bytes)?;
+    let Some((number, first)) = lines(text).next() else {
         return Err(TraceError { line: 1, reason: "there is nothing in it".into() });
     };
     if first.starts_with('{') {
-        return text::read(lines());
+        return text::read(lines(text));
     }
     if mobigen::begins(first) {
-        return mobigen::read(lines());
+        return mobigen::read(lines(text));
     }
     if strace::begins(first) {
-        return strace::read(lines());
+        return strace::read(lines(text));
     }
     let reason = "it begins like no trace: not like {\"flexfs_trace\":1,…}, MobiGen's THREAD MICROSECONDS CALL, or strace -f \
                   -ttt's PID SECONDS CALL(";

@@ -25,14 +25,14 @@ const VERSION: u32 = 1;
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Unit {
+pub(super) enum Unit {
     Ns,
     Us,
     Ms,
 }
 
 impl Unit {
-    fn ns(self) -> u64 {
+    pub fn ns(self) -> u64 {
         match self {
             Self::Ns => 1,
             Self::Us => 1_000,
@@ -184,14 +184,16 @@ pub(super) fn write_request(request: &Request, to: &mut impl Write) -> io::Resul
     writeln!(to, "{}", serde_json::to_string(&Line::of(request))?)
 }
 
+/// What a reader of JSON says of a line, without the place in it.
+pub(super) fn json_reason(error: serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line").map_or(text.clone(), |(reason, _)| reason.to_owned())
+}
+
 pub(super) fn read<'a>(mut lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Trace, TraceError> {
     let Some((line, first)) = lines.next() else { return Ok(Trace::default()) };
     let wrong = |line, reason: String| TraceError { line, reason };
-    let json = |error: serde_json::Error| {
-        let text = error.to_string();
-        text.rsplit_once(" at line").map_or(text.clone(), |(reason, _)| reason.to_owned())
-    };
-    let head: Head = serde_json::from_str(first).map_err(|error| wrong(line, json(error)))?;
+    let head: Head = serde_json::from_str(first).map_err(|error| wrong(line, json_reason(error)))?;
     if head.flexfs_trace != VERSION {
         return Err(wrong(line, format!("version {} of traces, and not {VERSION}", head.flexfs_trace)));
     }
@@ -201,7 +203,7 @@ pub(super) fn read<'a>(mut lines: impl Iterator<Item = (usize, &'a str)>) -> Res
     }
     let (mut requests, mut last_ns) = (Vec::new(), 0);
     for (line, text) in lines {
-        let parsed: Line = serde_json::from_str(text).map_err(|error| wrong(line, json(error)))?;
+        let parsed: Line = serde_json::from_str(text).map_err(|error| wrong(line, json_reason(error)))?;
         let request = parsed.request(head.time_unit).map_err(|reason| wrong(line, reason))?;
         if request.at_ns < last_ns {
             return Err(wrong(

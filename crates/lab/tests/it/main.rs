@@ -3,6 +3,7 @@
 
 mod aging;
 mod bench_bars;
+mod block_traces;
 mod damage;
 mod directory;
 mod dump;
