@@ -10,6 +10,9 @@ use crate::size;
 /// The built-in chips that can carry a volume, the default first.
 pub const NAMES: [&str; 3] = [Profile::DEFAULT, "codesign-mlc8", "tlc-3d"];
 
+/// The log-block paper's chip, on which translation layers are measured.
+pub const OF_LAYERS: &str = "k9f5608u0m";
+
 /// The fewest erase blocks that a volume can do with.
 const LEAST_BLOCKS: u64 = 12;
 

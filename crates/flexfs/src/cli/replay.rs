@@ -7,12 +7,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use emulator::Profile;
 use flexfs_core::Policy;
 use flexfs_core::wear::Goal;
+use ftl::Scheme;
 use lab::play::HostCost;
 
-use super::values::{lifetime, policy, profile, profile_help};
+use super::values::{lifetime, policy, profile, profile_help, scheme};
 use crate::size;
 
-/// Ask what was recorded again: on a new chip, in a directory, or of a copy of an image.
+/// Ask what was recorded again: on a new chip, in a directory, of a translation layer, or of a copy of an image.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -21,6 +22,8 @@ Examples:
   flexfs replay busy.trace --policy mlc-only --json
   flexfs replay busy.trace mnt2            in a directory, in real time
   strace -f -ttt -o app.trace app; flexfs replay app.trace
+  flexfs replay disk.trace --ftl log-block          blocks, not files
+  blkparse -i sda > sda.txt; flexfs replay sda.txt --ftl page-greedy
 
   cp --sparse=always flash.img before.img
   flexfs mount --record-decisions busy.jsonl flash.img mnt
@@ -31,6 +34,11 @@ mount --record writes, what strace -f -ttt prints, or a trace of MobiGen; its fi
 chip, nothing takes time but the chip and the host as --host says; all that is read is compared with what was written,
 and all files once more in the end. In a directory, of any file system, whose root stands for the trace's, each request
 comes at its time or when that before it is answered; directories and files that the trace needs are made.
+
+A trace of blocks says what was asked of which sectors of disks. It is what blkparse prints, or a trace of DiskSim or MQSim
+(time in ns), MSR Cambridge, Microsoft's production servers or SYSTOR '17, or lines of JSON. --ftl plays it on a translation
+layer on a new chip. What it touches stands together there; what it reads and did not write is written before. All that is
+read is compared with what was written, and all of it once more after the device is opened again.
 
 A recording of decisions needs a copy of the image as it was when it began. It is a line of JSON for each event:
 when it came by the chip's clock, what was asked, and the programs and erases that followed, each with its cause.
@@ -48,11 +56,21 @@ pub struct Replay {
     /// The new chip's policy, as of mount
     #[arg(long, visible_alias = "mode", value_name = "POLICY", default_value = Policy::DEFAULT.name(), value_parser = policy(), conflicts_with = "target")]
     pub policy: Policy,
-    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile(), hide_possible_values = true, help = profile_help(), conflicts_with = "target")]
-    pub profile: Profile,
-    /// The new chip's size [default: 512MiB, or what is nearest to it]
+    /// The kind of chip: a built-in profile, or a file that describes one
+    #[arg(long, value_parser = profile(), hide_possible_values = true, help = profile_help(), conflicts_with = "target")]
+    pub profile: Option<Profile>,
+    /// The new chip's size [default: 512MiB, or what is nearest to it; with --ftl what holds the trace, from 16MiB on]
     #[arg(long, value_parser = size::parse, conflicts_with = "target")]
     pub size: Option<u64>,
+    /// Play a trace of blocks on a translation layer of this scheme
+    #[arg(long, value_name = "SCHEME", value_parser = scheme(), conflicts_with_all = ["target", "policy", "host", "lifetime"])]
+    pub ftl: Option<Scheme>,
+    /// Play only so many requests of a trace of blocks
+    #[arg(long, value_name = "N", requires = "ftl")]
+    pub requests: Option<usize>,
+    /// Let the translation layer merge in idle time, as far as the last idle times let it be foreseen
+    #[arg(long, requires = "ftl")]
+    pub idle_merges: bool,
     /// The host's time for each page
     #[arg(long, default_value = HostCost::NONE.name, value_parser = host(), conflicts_with = "target")]
     pub host: HostCost,

@@ -6,6 +6,7 @@ pub mod dump;
 pub mod fsck;
 pub mod get;
 pub mod info;
+mod layer_figures;
 pub mod ls;
 pub mod man;
 pub mod mkdir;

@@ -8,7 +8,7 @@ use emulator::Profile;
 use ftl::{BlockDevice, Device, Scheme};
 use serde::Serialize;
 
-use super::{Doing, Foresight, LayerError, LayerPlayer, Request, made, options};
+use super::{Doing, Foresight, LayerError, LayerPlayer, Request, Work, made, options};
 use crate::bench::{Distribution, OPERATIONS_PER_IDLE};
 use crate::ops::Supply;
 
@@ -16,8 +16,6 @@ use crate::ops::Supply;
 const WRITES: u64 = 20_000;
 /// Sectors of a request that fills the device.
 const FILL_SECTORS: u64 = 32;
-/// Time after a request that does not count as idle.
-const WAIT_NS: u64 = 10_000_000;
 
 /// What to measure, and on what.
 #[derive(Clone, Debug)]
@@ -42,18 +40,8 @@ pub struct LayerReport {
     pub sector_bytes: u64,
     /// Sectors that the workload wrote while it was counted.
     pub writes: u64,
-    pub programs: u64,
-    pub reads: u64,
-    pub erases: u64,
-    /// Pages programmed for each sector written.
-    pub write_amplification: f64,
-    pub switches: u64,
-    pub partial_merges: u64,
-    /// Merges, or blocks cleaned.
-    pub merges: u64,
-    pub map_writes: u64,
-    pub map_copies: u64,
-    pub map_swaps: u64,
+    #[serde(flatten)]
+    pub work: Work,
     /// The sum of the prices of all operations.
     pub flash_s: f64,
     /// Processor time, the emulator's included.
@@ -74,7 +62,7 @@ pub struct LayerReport {
 pub fn bench(config: &LayerConfig, progress: &mut dyn FnMut(u64, u64)) -> Result<LayerReport, LayerError> {
     let device = made(&config.profile, config.scheme, None)?;
     let half = device.sectors() / 2;
-    let foresight = config.idle_ns.map(|_| Foresight::new(WAIT_NS));
+    let foresight = config.idle_ns.map(|_| Foresight::new(Foresight::WAIT_NS));
     let mut player = LayerPlayer::new(device, config.cache_sectors, foresight);
     for sector in (0..half).step_by(FILL_SECTORS as usize) {
         let count = FILL_SECTORS.min(half - sector);
@@ -99,7 +87,6 @@ pub fn bench(config: &LayerConfig, progress: &mut dyn FnMut(u64, u64)) -> Result
     if let Some(finding) = findings.first() {
         return Err(LayerError::Wrong(format!("{}: {finding}", config.scheme)));
     }
-    let programs = counts.all_programs() - before.all_programs();
     Ok(LayerReport {
         scheme: config.scheme.name(),
         chip: config.profile.name.clone(),
@@ -107,16 +94,7 @@ pub fn bench(config: &LayerConfig, progress: &mut dyn FnMut(u64, u64)) -> Result
         sectors,
         sector_bytes,
         writes: WRITES,
-        programs,
-        reads: counts.all_reads() - before.all_reads(),
-        erases: counts.all_erases() - before.all_erases(),
-        write_amplification: programs as f64 / WRITES as f64,
-        switches: counts.switches - before.switches,
-        partial_merges: counts.partial_merges - before.partial_merges,
-        merges: counts.merges - before.merges,
-        map_writes: counts.map_writes - before.map_writes,
-        map_copies: counts.map_copies - before.map_copies,
-        map_swaps: counts.swaps - before.swaps,
+        work: Work::between(&before, &counts, WRITES),
         flash_s: flash_ns as f64 / 1e9,
         cpu_s,
         writes_per_cpu_s: WRITES as f64 / cpu_s,
@@ -165,7 +143,8 @@ mod tests {
             assert!(busy.steps.is_none() && idle.steps.is_some_and(|steps| steps.count > 100), "{idle:?}");
             let (before, after) = (busy.operations, idle.operations);
             assert!(after.p99_us <= before.p99_us, "{scheme}: {before:?} {after:?}");
-            assert!(busy.erases > 100 && busy.programs > busy.writes && busy.merges > 0, "{busy:?}");
+            let work = busy.work;
+            assert!(work.erases > 100 && work.programs > busy.writes && work.merges > 0, "{busy:?}");
         }
     }
 }

@@ -20,6 +20,9 @@ pub struct Foresight {
 }
 
 impl Foresight {
+    /// Time after a request that does not count as idle, unless another is asked for.
+    pub const WAIT_NS: u64 = 10_000_000;
+
     pub fn new(wait_ns: u64) -> Self {
         Self { wait_ns, met_ns: VecDeque::new() }
     }

@@ -6,11 +6,14 @@
 mod bench;
 mod foresight;
 mod player;
+pub mod replay;
+mod work;
 pub mod workload;
 
 pub use bench::{LayerConfig, LayerReport, bench};
 pub use foresight::Foresight;
 pub use player::{LayerPlayer, Request};
+pub use work::Work;
 
 use emulator::{Chip, EmulatorError, Profile, ProfileError};
 use ftl::{Device, Format, Options, Payload, Scheme};
@@ -26,6 +29,9 @@ pub enum LayerError {
     /// The layer refused what the workload needs.
     #[error("while {doing}: {source}")]
     Layer { doing: &'static str, source: ftl::Error },
+    /// What is to stand on the device is more than it holds.
+    #[error("what the trace touches, {touched_bytes} bytes, does not fit the device: it holds {holds_bytes}")]
+    NoRoom { touched_bytes: u64, holds_bytes: u64 },
     /// What stands on the chip is not as it must be.
     #[error("{0}")]
     Wrong(String),
@@ -49,10 +55,14 @@ pub fn options() -> Options {
 
 /// A new volume on a chip that keeps no host data; without a format, of the usual one.
 pub fn made(profile: &Profile, scheme: Scheme, format: Option<Format>) -> Result<Device<Chip>, LayerError> {
-    let chip = Chip::without_data(profile, 1)?;
+    made_on(Chip::without_data(profile, 1)?, scheme, format, options())
+}
+
+/// A new volume on a chip.
+fn made_on(chip: Chip, scheme: Scheme, format: Option<Format>, options: Options) -> Result<Device<Chip>, LayerError> {
     let format = match format {
         Some(format) => format,
         None => Format::usual(&chip, scheme, 1).doing("choosing a format")?,
     };
-    Device::format(chip, scheme, &format, options()).doing("formatting")
+    Device::format(chip, scheme, &format, options).doing("formatting")
 }

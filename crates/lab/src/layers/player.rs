@@ -19,7 +19,7 @@ pub enum Request {
     Flush,
 }
 
-/// A device that requests are played to. Sectors are written as zeros: the chip keeps no host data.
+/// A device that requests are played to. A [`Request`] writes sectors as zeros, for chips that keep no host data.
 pub struct LayerPlayer {
     device: WriteCache<Device<Chip>>,
     foresight: Option<Foresight>,
@@ -72,27 +72,28 @@ impl LayerPlayer {
 
     /// A request arrives, after background work where there was time for it.
     pub fn request(&mut self, arrival_ns: u64, request: &Request) -> Result<(), LayerError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.ask(arrival_ns, |device| zeros(device, request, &mut buffer))?;
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    /// Asks something of the device that arrives as a request does, and how long it took from then on. A request that arrives
+    /// while the one before is under way counts as arrived when that is done.
+    pub fn ask(
+        &mut self,
+        arrival_ns: u64,
+        run: impl FnOnce(&mut WriteCache<Device<Chip>>) -> Result<(), LayerError>,
+    ) -> Result<u64, LayerError> {
         let arrival_ns = arrival_ns.max(self.done_ns);
         self.work_until(arrival_ns)?;
         self.device.device_mut().chip_mut().advance_to_ns(arrival_ns);
-        let sector_bytes = self.device.sector_bytes() as u64;
-        match *request {
-            Request::Read { sector, count } => {
-                self.buffer.resize((count * sector_bytes) as usize, 0);
-                self.device.read(sector, &mut self.buffer).doing("reading")?;
-            }
-            Request::Write { sector, count } => {
-                self.buffer.clear();
-                self.buffer.resize((count * sector_bytes) as usize, 0);
-                self.device.write(sector, &self.buffer).doing("writing")?;
-            }
-            Request::Trim { sector, count } => self.device.trim(sector, count).doing("trimming")?,
-            Request::Flush => self.device.flush().doing("flushing")?,
-        }
+        run(&mut self.device)?;
         self.done_ns = self.device().chip().now_ns();
-        self.responses.add(self.done_ns.saturating_sub(arrival_ns));
         self.is_tidy = false;
-        Ok(())
+        let response_ns = self.done_ns.saturating_sub(arrival_ns);
+        self.responses.add(response_ns);
+        Ok(response_ns)
     }
 
     /// Works in the background until a request arrives, as far as the idle time is foreseen to last.
@@ -112,6 +113,24 @@ impl LayerPlayer {
         }
         foresight.met(arrival_ns - self.done_ns);
         Ok(())
+    }
+}
+
+/// Does a request, with zeros where it writes.
+fn zeros(device: &mut impl BlockDevice, request: &Request, buffer: &mut Vec<u8>) -> Result<(), LayerError> {
+    let sector_bytes = device.sector_bytes() as u64;
+    match *request {
+        Request::Read { sector, count } => {
+            buffer.resize((count * sector_bytes) as usize, 0);
+            device.read(sector, buffer).doing("reading")
+        }
+        Request::Write { sector, count } => {
+            buffer.clear();
+            buffer.resize((count * sector_bytes) as usize, 0);
+            device.write(sector, buffer).doing("writing")
+        }
+        Request::Trim { sector, count } => device.trim(sector, count).doing("trimming"),
+        Request::Flush => device.flush().doing("flushing"),
     }
 }
 

@@ -111,6 +111,17 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
 }
 
+/// The first line that is not empty.
+fn first_line(bytes: &[u8]) -> Option<&str> {
+    let first = bytes.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
+    std::str::from_utf8(first.strip_suffix(b"\r").unwrap_or(first)).ok()
+}
+
+/// Whether it begins like a trace of files.
+pub fn begins(bytes: &[u8]) -> bool {
+    first_line(bytes).is_some_and(|line| line.starts_with('{') || mobigen::begins(line) || strace::begins(line))
+}
+
 /// Reads a trace, of whichever kind its first line says: the one that `flexfs mount --record` writes, MobiGen's, or what
 /// `strace -f -ttt` prints.
 ///

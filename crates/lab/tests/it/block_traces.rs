@@ -1,6 +1,7 @@
 //! Block traces: broken lines, the same requests in every format, and their replay on every translation layer.
 
 mod formats;
+mod layers;
 mod wrong;
 
 use lab::trace::block::{self, BlockOp, BlockRequest};
@@ -21,7 +22,7 @@ fn asked(all: bool) -> Vec<BlockRequest> {
             (900, Read, base + 1000, 5),
             (901, Write, base + 1001, 6),
             (902, Flush, 0, 0),
-            (950, Trim, base + 1, 6),
+            (950, Trim, base + 1, 7),
             (1000, Read, base, 9),
             (1001, Write, 5000 + 16 * round, 16),
         ];

@@ -7,12 +7,12 @@ use emulator::Profile;
 use lab::bench::Progress;
 use lab::layers::{LayerConfig, LayerReport, bench};
 
+use super::super::layer_figures;
 use super::distribution;
 use crate::output::{grouped, table};
 use crate::{chips, cli, size};
 
-/// The paper's chip, and the capacity of its prototype.
-const USUAL_CHIP: &str = "k9f5608u0m";
+/// The capacity of the paper's prototype.
 const USUAL_BYTES: u64 = 16 << 20;
 
 /// Runs the workload; its figures.
@@ -20,7 +20,7 @@ pub fn measure(args: &cli::Bench, progress: Progress) -> Result<String> {
     let scheme = args.ftl.context("name a scheme with --ftl")?;
     let profile = match &args.profile {
         Some(profile) => profile.clone(),
-        None => Profile::builtin(USUAL_CHIP)?,
+        None => Profile::builtin(chips::OF_LAYERS)?,
     };
     let bytes = args.size.unwrap_or_else(|| chips::nearest(&profile, USUAL_BYTES));
     let profile = chips::fitted(&profile, bytes, "--size").map_err(anyhow::Error::msg)?;
@@ -37,21 +37,14 @@ fn figures(report: &LayerReport) -> String {
         ("chip", format!("{}, {}", report.chip, size::human(report.chip_bytes))),
         ("sectors", sectors),
         ("written", format!("{} sectors", grouped(report.writes))),
-        ("programs", grouped(report.programs)),
-        ("reads", grouped(report.reads)),
-        ("erases", grouped(report.erases)),
-        ("write amplification", format!("{:.3}", report.write_amplification)),
-        ("merges", grouped(report.merges)),
-        ("partial merges", grouped(report.partial_merges)),
-        ("switches", grouped(report.switches)),
-        ("map pages written", grouped(report.map_writes)),
-        ("map pages copied", grouped(report.map_copies)),
-        ("map blocks exchanged", grouped(report.map_swaps)),
+    ];
+    rows.extend(layer_figures::rows(&report.work));
+    rows.extend([
         ("flash time", format!("{:.3} s", report.flash_s)),
         ("processor time", format!("{:.3} s", report.cpu_s)),
         ("writes per second of it", grouped(report.writes_per_cpu_s.round() as u64)),
         ("operations", distribution("waited", &report.operations)),
-    ];
+    ]);
     rows.extend(report.steps.iter().map(|steps| ("background steps", distribution("took", steps))));
     rows.push(("memory", format!("{} for the scheme", size::human(report.ram_bytes))));
     rows.push(("opening", format!("{} page reads", grouped(report.open_reads))));

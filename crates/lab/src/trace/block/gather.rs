@@ -12,6 +12,9 @@ const DISK_BYTES_MAX: u64 = SECTOR_BYTES << 48;
 /// The most that a request is for, bytes.
 const REQUEST_BYTES_MAX: u64 = 4 << 30;
 
+/// No trace lasts longer, ns: 100 years.
+const LASTS_NS_MAX: i128 = 100 * 365 * 86_400 * 1_000_000_000;
+
 /// A request with its time by the trace's own clock.
 struct Timed {
     at_ns: i128,
@@ -29,6 +32,10 @@ impl Gathered {
     /// A request to a disk that is named so, or why there is none such.
     pub fn add(&mut self, at_ns: i128, disk: &str, op: BlockOp, offset: u64, bytes: u64) -> Result<(), String> {
         wrong_range(op, offset, bytes).map_or(Ok(()), Err)?;
+        let first_ns = self.all.first().map_or(at_ns, |first| first.at_ns);
+        if (at_ns - first_ns).abs() > LASTS_NS_MAX {
+            return Err("its time is more than 100 years from that of the first".into());
+        }
         let next = self.disks.len() as u32;
         let disk = match self.disks.get(disk) {
             Some(&known) => known,
@@ -68,7 +75,7 @@ impl Gathered {
         let numbered = |Timed { at_ns, request }: Timed| {
             let next = numbers.len() as u32;
             let disk = *numbers.entry(request.disk).or_insert(next);
-            // Every format's clock is of 64 bits, so that no time between two of them is longer.
+            // No two are further apart than twice the longest trace.
             BlockRequest { at_ns: u64::try_from(at_ns - first_ns).unwrap_or(u64::MAX), disk, ..request }
         };
         BlockTrace { requests: self.all.into_iter().map(numbered).collect() }

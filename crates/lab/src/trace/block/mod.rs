@@ -14,7 +14,7 @@ mod systor;
 
 pub use own::write;
 
-use super::{TraceError, lines, text_of};
+use super::{TraceError, first_line, lines, text_of};
 
 /// Bytes of a trace's sector.
 pub const SECTOR_BYTES: u64 = 512;
@@ -65,9 +65,7 @@ const FORMATS: [Format; 6] = [
 
 /// Whether it begins like a block trace.
 pub fn begins(bytes: &[u8]) -> bool {
-    let first = bytes.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty());
-    let first = first.and_then(|line| std::str::from_utf8(line.trim_ascii_end()).ok());
-    first.is_some_and(|line| FORMATS.iter().any(|format| (format.begins)(line)))
+    first_line(bytes).is_some_and(|line| FORMATS.iter().any(|format| (format.begins)(line)))
 }
 
 /// Reads a block trace, of whichever format its first line says: FlexFS's own, that of SYSTOR '17, of Microsoft's production

@@ -56,7 +56,7 @@ fn msr(requests: &[BlockRequest]) -> String {
 
 /// Lines of requests in the order of their ends: every third takes longer than it is until the next.
 fn ended(requests: &[BlockRequest], line: impl Fn(&BlockRequest, u64) -> String) -> String {
-    let takes_us = |at: usize| if at % 3 == 0 { 60_000 } else { 5 };
+    let takes_us = |at: usize| if at.is_multiple_of(3) { 60_000 } else { 5 };
     let mut all: Vec<(u64, String)> = (0..)
         .zip(requests)
         .map(|(at, request)| (request.at_ns + takes_us(at) * 1_000, line(request, takes_us(at))))

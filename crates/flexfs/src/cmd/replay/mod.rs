@@ -1,4 +1,7 @@
-//! `flexfs replay`: what was recorded, asked again. Its first line says whether it is a trace or decisions.
+//! `flexfs replay`: what was recorded, asked again. Its first line says whether it is a trace of files, one of blocks or
+//! decisions.
+
+mod blocks;
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +12,7 @@ use flexfs_core::Wanted;
 use lab::bench::Distribution;
 use lab::play::{self, Answered, Replayed, Setting};
 use lab::record;
-use lab::trace::{self, Trace};
+use lab::trace::{self, Trace, block};
 use serde_json::json;
 
 use crate::host::At;
@@ -25,6 +28,13 @@ const USUAL_BYTES: u64 = 512 << 20;
 pub fn run(args: &cli::Replay) -> Result<ExitCode> {
     let shown = args.recording.display();
     let bytes = fs::read(&args.recording).at(&args.recording)?;
+    if let Some(scheme) = args.ftl {
+        output::say(&blocks::on_layer(args, &bytes, scheme)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if block::begins(&bytes) {
+        bail!("{shown}: this is a block trace; name a translation layer with --ftl");
+    }
     if record::begins(&bytes) {
         let Some(image) = &args.target else {
             bail!("{shown}: these are decisions; name a copy of the image as it was when they were recorded");
@@ -42,6 +52,11 @@ pub fn run(args: &cli::Replay) -> Result<ExitCode> {
         None => on_new_chip(args, &trace)?,
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether they are decisions or begin like a trace of files.
+fn is_of_files(bytes: &[u8]) -> bool {
+    record::begins(bytes) || trace::begins(bytes)
 }
 
 /// Decisions, made again on a copy of their image.
@@ -64,8 +79,9 @@ fn decisions(args: &cli::Replay, recording: &[u8], image: &Path) -> Result<Strin
 
 /// A trace, on a new chip in virtual time.
 fn on_new_chip(args: &cli::Replay, trace: &Trace) -> Result<String> {
-    let bytes = args.size.unwrap_or_else(|| chips::nearest(&args.profile, USUAL_BYTES));
-    let profile = chips::sized(&args.profile, bytes, "--size").map_err(anyhow::Error::msg)?;
+    let profile = args.profile.clone().unwrap_or_default();
+    let bytes = args.size.unwrap_or_else(|| chips::nearest(&profile, USUAL_BYTES));
+    let profile = chips::sized(&profile, bytes, "--size").map_err(anyhow::Error::msg)?;
     let life = Wanted { goal: args.lifetime, ..Wanted::default() };
     let setting = Setting { profile, host: args.host, policy: args.policy, life, seed: SEED };
     let bar = progress::share("replay");
