@@ -4,6 +4,7 @@
 
 mod attributes;
 mod bench;
+mod block_replay;
 mod cli;
 #[path = "../common/mod.rs"]
 mod common;

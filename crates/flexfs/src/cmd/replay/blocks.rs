@@ -29,7 +29,8 @@ pub fn on_layer(args: &cli::Replay, bytes: &[u8], scheme: Scheme) -> Result<Stri
         Some(profile) => profile.clone(),
         None => Profile::builtin(chips::OF_LAYERS)?,
     };
-    let fitting = || size_for(&trace, &profile, scheme).map_err(|error| anyhow!("{shown}: {error}"));
+    let hint = "take a --profile of larger pages, or fewer --requests";
+    let fitting = || size_for(&trace, &profile, scheme).map_err(|error| anyhow!("{shown}: {error}; {hint}"));
     let chip_bytes = args.size.map_or_else(fitting, Ok)?;
     let sized = chips::fitted(&profile, chip_bytes, "--size").map_err(anyhow::Error::msg)?;
     let config = ReplayConfig { profile: sized, scheme, merges_idle: args.idle_merges };

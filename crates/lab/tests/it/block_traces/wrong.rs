@@ -23,6 +23,7 @@ fn own() -> Vec<Wrong> {
         ("no sectors", HEAD.replace(",\"sector_bytes\":512", ""), 1, "sector_bytes"),
         ("time that goes back", own("{\"at\":4,\"op\":\"flush\"}"), 3, "before that of the line above: 1000 ns"),
         ("a time too large", own("{\"at\":18446744073709551615,\"op\":\"flush\"}"), 3, "time is too large"),
+        ("a time of ages", own("{\"at\":9999999999999999,\"op\":\"flush\"}"), 3, "100 years from that of the first"),
         ("an unknown operation", own("{\"at\":5,\"op\":\"erase\"}"), 3, "unknown variant `erase`"),
         ("a flush of a range", own("{\"at\":5,\"op\":\"flush\",\"sector\":1}"), 3, "are of read, write and trim"),
         ("a trim of nothing", own("{\"at\":5,\"op\":\"trim\",\"sector\":1}"), 3, "both must be there"),
