@@ -13,7 +13,7 @@ use lab::play::HostCost;
 use super::values::{lifetime, policy, profile, profile_help, scheme};
 use crate::size;
 
-/// Ask what was recorded again: on a new chip, in a directory, of a translation layer, or of a copy of an image.
+/// Ask what was recorded again: on a new chip, in a directory, or of a copy of an image.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -35,10 +35,11 @@ chip, nothing takes time but the chip and the host as --host says; all that is r
 and all files once more in the end. In a directory, of any file system, whose root stands for the trace's, each request
 comes at its time or when that before it is answered; directories and files that the trace needs are made.
 
-A trace of blocks says what was asked of which sectors of disks. It is what blkparse prints, or a trace of DiskSim or MQSim
-(time in ns), MSR Cambridge, Microsoft's production servers or SYSTOR '17, or lines of JSON. --ftl plays it on a translation
-layer on a new chip. What it touches stands together there; what it reads and did not write is written before. All that is
-read is compared with what was written, and all of it once more after the device is opened again.
+A trace of blocks says what was asked of which sectors of disks. It is what blkparse prints, or a
+trace of DiskSim or MQSim (time in ns), MSR Cambridge, Microsoft's production servers or SYSTOR '17,
+or lines of JSON. --ftl plays it on a translation layer on a new chip. What it touches stands
+together there; what it reads and did not write is written before. All that is read is compared
+with what was written, and all of it once more after the device is opened again.
 
 A recording of decisions needs a copy of the image as it was when it began. It is a line of JSON for each event:
 when it came by the chip's clock, what was asked, and the programs and erases that followed, each with its cause.
@@ -57,9 +58,9 @@ pub struct Replay {
     #[arg(long, visible_alias = "mode", value_name = "POLICY", default_value = Policy::DEFAULT.name(), value_parser = policy(), conflicts_with = "target")]
     pub policy: Policy,
     /// The kind of chip: a built-in profile, or a file that describes one
-    #[arg(long, value_parser = profile(), hide_possible_values = true, help = profile_help(), conflicts_with = "target")]
+    #[arg(long, value_parser = profile(), hide_possible_values = true, help = chip_help(), conflicts_with = "target")]
     pub profile: Option<Profile>,
-    /// The new chip's size [default: 512MiB, or what is nearest to it; with --ftl what holds the trace, from 16MiB on]
+    /// The new chip's size [default: about 512MiB; with --ftl what holds the trace]
     #[arg(long, value_parser = size::parse, conflicts_with = "target")]
     pub size: Option<u64>,
     /// Play a trace of blocks on a translation layer of this scheme
@@ -80,6 +81,10 @@ pub struct Replay {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+fn chip_help() -> String {
+    format!("{} [default: {}; with --ftl the log-block paper's chip]", profile_help(), Profile::DEFAULT)
 }
 
 fn host() -> impl TypedValueParser<Value = HostCost> {
