@@ -3,6 +3,8 @@
 //! Map blocks are no more than a limit, so that neither kind takes the other's room, and cleaning one kind never calls for the
 //! other. Invariant: a page is copied only while it counts, so that the copy's later stamp is right.
 
+use alloc::vec::Vec;
+
 use nand::{Cause, Nand};
 
 use super::{Dftl, NOWHERE, RESERVE_BLOCKS};
@@ -87,12 +89,14 @@ impl<N: Nand> Dftl<N> {
 
     /// Writes anew whatever counts in a block.
     pub(super) fn empty_block(&mut self, block: u32) -> Result<()> {
-        let is_map = self.map_blocks.contains(&block);
-        for packed in self.pages.counting_in(block) {
-            match self.directory.iter().position(|&other| other == packed).filter(|_| is_map) {
-                Some(fragment) => self.move_fragment(fragment as u32)?,
-                None => self.move_page(packed)?,
+        let counting = self.pages.counting_in(block);
+        if self.map_blocks.contains(&block) {
+            let fragments = (0..).zip(&self.directory).filter(|(_, packed)| counting.contains(packed));
+            for fragment in fragments.map(|(fragment, _)| fragment).collect::<Vec<u32>>() {
+                self.move_fragment(fragment)?;
             }
+        } else {
+            counting.into_iter().try_for_each(|packed| self.move_page(packed))?;
         }
         self.pages.emptied(block);
         Ok(())

@@ -4,7 +4,7 @@
 //! written on, after its next page is used up. A data block that stands in several blocks, or in one with a torn page, is merged.
 //! Invariant: nothing is programmed before the whole chip is known.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
@@ -70,12 +70,12 @@ impl<N: Nand> Fast<N> {
     /// Makes map, index and log blocks of the latest pages, and merges what does not stand in one block.
     fn adopt(&mut self, found: &Scanned, sorted: &Sorted) -> Result<()> {
         let pages = self.flash.pages_per_block();
-        let is_used = |block: &u32| {
-            sorted.logs.contains_key(block) || sorted.holders.values().flatten().any(|used| used == block)
-        };
-        let free = (ANCHOR_BLOCKS..self.flash.blocks()).filter(|&block| !self.flash.is_bad(block));
-        let free: Vec<u32> = free.filter(|block| !is_used(block)).collect();
-        free.into_iter().for_each(|block| self.pool.release(block));
+        let used: BTreeSet<u32> = sorted.holders.values().flatten().chain(sorted.logs.keys()).copied().collect();
+        for block in (ANCHOR_BLOCKS..self.flash.blocks()).filter(|block| !used.contains(block)) {
+            if !self.flash.is_bad(block) {
+                self.pool.release(block);
+            }
+        }
         self.adopt_logs(found, sorted)?;
         for (&owner, blocks) in &sorted.holders {
             let [block] = blocks.as_slice() else { continue };

@@ -83,7 +83,8 @@ impl<N: Nand> PageMap<N> {
         }
         let mut counting: Vec<Latest> = latest.iter().copied().filter(|&(_, packed)| packed != NOWHERE).collect();
         for &(_, packed) in &counting {
-            if trims.contains(&packed) {
+            // The chip was read in the order of its pages.
+            if trims.binary_search(&packed).is_ok() {
                 *self.trims.entry(packed).or_insert(0) += 1;
             }
         }
