@@ -71,13 +71,24 @@ impl Span {
 }
 
 /// What the schemes have in common: pages with tags below, sectors above.
-pub(crate) trait Layer<N: Nand>: BlockDevice {
-    fn flash(&self) -> &Flash<N>;
+pub(crate) trait Layer {
+    type Chip: Nand;
 
-    fn flash_mut(&mut self) -> &mut Flash<N>;
+    fn flash(&self) -> &Flash<Self::Chip>;
+
+    fn flash_mut(&mut self) -> &mut Flash<Self::Chip>;
+
+    /// Sectors of the device.
+    fn all_sectors(&self) -> u64;
 
     /// Reads one sector that the device has.
     fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()>;
+
+    /// Writes sectors that the device has.
+    fn write_sectors(&mut self, span: Span, data: &[u8]) -> Result<()>;
+
+    /// Gives up sectors that the device has.
+    fn trim_sectors(&mut self, span: Span) -> Result<()>;
 
     /// Whether a change failed that may have left memory and flash apart.
     fn has_failed(&mut self) -> &mut bool;
@@ -104,17 +115,6 @@ pub(crate) trait Layer<N: Nand>: BlockDevice {
             Found::Page(_) | Found::Unreadable => return Err(Error::Unreadable { sector }),
         }
         Ok(())
-    }
-
-    /// Reads a request's sectors one by one.
-    fn read_sectors(&mut self, sector: u64, data: &mut [u8]) -> Result<()>
-    where
-        Self: Sized,
-    {
-        let span = Span::of_bytes(self, sector, data.len())?;
-        self.flash_mut().counts_mut().host_reads += span.count;
-        let mut pages = (sector..).zip(data.chunks_exact_mut(self.sector_bytes()));
-        pages.try_for_each(|(sector, data)| self.read_sector(sector, data))
     }
 
     /// Names the use of every block that the scheme knows of, bad blocks and anchors left out.
@@ -152,8 +152,8 @@ pub(crate) trait Layer<N: Nand>: BlockDevice {
     /// A line for every sector that cannot be read.
     fn unreadable(&mut self) -> Result<Vec<String>> {
         let mut findings = Vec::new();
-        let mut page = alloc::vec![0; self.sector_bytes()];
-        for sector in 0..self.sectors() {
+        let mut page = alloc::vec![0; self.flash().page_bytes()];
+        for sector in 0..self.all_sectors() {
             match self.read_sector(sector, &mut page) {
                 Ok(()) => {}
                 Err(Error::Unreadable { .. }) => findings.push(format!("sector {sector} cannot be read")),
@@ -161,5 +161,38 @@ pub(crate) trait Layer<N: Nand>: BlockDevice {
             }
         }
         Ok(findings)
+    }
+}
+
+impl<L: Layer> BlockDevice for L {
+    fn sector_bytes(&self) -> usize {
+        self.flash().page_bytes()
+    }
+
+    fn sectors(&self) -> u64 {
+        self.all_sectors()
+    }
+
+    fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
+        let span = Span::of_bytes(self, sector, data.len())?;
+        self.flash_mut().counts_mut().host_reads += span.count;
+        let mut pages = (sector..).zip(data.chunks_exact_mut(self.sector_bytes()));
+        pages.try_for_each(|(sector, data)| self.read_sector(sector, data))
+    }
+
+    fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {
+        let span = Span::of_bytes(self, sector, data.len())?;
+        self.flash_mut().counts_mut().host_writes += span.count;
+        self.change(|device| device.write_sectors(span, data))
+    }
+
+    fn trim(&mut self, sector: u64, count: u64) -> Result<()> {
+        let span = Span::new(self, sector, count)?;
+        self.flash_mut().counts_mut().host_trims += span.count;
+        self.change(|device| device.trim_sectors(span))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
     }
 }

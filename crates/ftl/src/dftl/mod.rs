@@ -23,7 +23,7 @@ use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found, Outcome, Place};
 use crate::look::BlockUse;
 use crate::settings::{Format, Options};
-use crate::{BlockDevice, Error, Result, Scheme};
+use crate::{Error, Result, Scheme};
 use cache::MapCache;
 use translation::Shape;
 
@@ -188,7 +188,9 @@ impl<N: Nand> Dftl<N> {
     }
 }
 
-impl<N: Nand> Layer<N> for Dftl<N> {
+impl<N: Nand> Layer for Dftl<N> {
+    type Chip = N;
+
     fn flash(&self) -> &Flash<N> {
         &self.flash
     }
@@ -199,6 +201,20 @@ impl<N: Nand> Layer<N> for Dftl<N> {
 
     fn has_failed(&mut self) -> &mut bool {
         &mut self.has_failed
+    }
+
+    fn all_sectors(&self) -> u64 {
+        u64::from(self.shape.sectors)
+    }
+
+    fn write_sectors(&mut self, span: Span, data: &[u8]) -> Result<()> {
+        let (first, end) = (span.first as u32, (span.first + span.count) as u32);
+        let pages = data.chunks_exact(self.flash.page_bytes());
+        (first..).zip(pages).try_for_each(|(sector, data)| self.write_sector(sector, end, data))
+    }
+
+    fn trim_sectors(&mut self, span: Span) -> Result<()> {
+        self.trim_span(span)
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
@@ -226,41 +242,5 @@ impl<N: Nand> Layer<N> for Dftl<N> {
             Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => Ok(()),
             _ => Err(Error::Unreadable { sector }),
         }
-    }
-}
-
-impl<N: Nand> BlockDevice for Dftl<N> {
-    fn sector_bytes(&self) -> usize {
-        self.flash.page_bytes()
-    }
-
-    fn sectors(&self) -> u64 {
-        u64::from(self.shape.sectors)
-    }
-
-    fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        self.read_sectors(sector, data)
-    }
-
-    fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {
-        let span = Span::of_bytes(self, sector, data.len())?;
-        self.flash.counts_mut().host_writes += span.count;
-        self.change(|device| {
-            let sector_bytes = device.flash.page_bytes();
-            let end = (span.first + span.count) as u32;
-            (sector as u32..)
-                .zip(data.chunks_exact(sector_bytes))
-                .try_for_each(|(sector, data)| device.write_sector(sector, end, data))
-        })
-    }
-
-    fn trim(&mut self, sector: u64, count: u64) -> Result<()> {
-        let span = Span::new(self, sector, count)?;
-        self.flash.counts_mut().host_trims += span.count;
-        self.change(|device| device.trim_span(span))
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        Ok(())
     }
 }

@@ -15,7 +15,7 @@ use super::{Dftl, NOWHERE};
 use crate::device::Layer;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Flash, Found, Outcome, Place, newer};
+use crate::flash::{Found, Outcome, Place, newer};
 use crate::settings::Options;
 use crate::{Error, Result, Scheme};
 
@@ -41,12 +41,7 @@ struct Survey {
 impl<N: Nand> Dftl<N> {
     /// Opens the volume on a chip.
     pub fn open(chip: N, options: Options) -> Result<Self> {
-        let mut flash = Flash::new(chip, 0, options.payload)?;
-        let record = Anchors::find(&mut flash)?.1;
-        flash.set_volume(record.volume);
-        if record.data_blocks == 0 || record.data_blocks >= flash.blocks() {
-            return Err(Error::NoVolume("the anchor's parameters do not fit the chip"));
-        }
+        let (flash, _, record) = Anchors::open(chip, options.payload)?;
         if Scheme::from_code(record.scheme) != Some(Scheme::Dftl) {
             return Err(Error::NoVolume("it is of another scheme"));
         }

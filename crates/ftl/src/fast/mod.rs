@@ -23,7 +23,7 @@ use crate::flash::tag::Kind;
 use crate::flash::{Flash, Found, Place};
 use crate::look::BlockUse;
 use crate::settings::{Format, Options};
-use crate::{BlockDevice, Error, Result, Scheme};
+use crate::{Error, Result, Scheme};
 
 /// A data block that has no block.
 const NOWHERE: u32 = u32::MAX;
@@ -133,7 +133,9 @@ impl<N: Nand> Fast<N> {
     }
 }
 
-impl<N: Nand> Layer<N> for Fast<N> {
+impl<N: Nand> Layer for Fast<N> {
+    type Chip = N;
+
     fn flash(&self) -> &Flash<N> {
         &self.flash
     }
@@ -144,6 +146,19 @@ impl<N: Nand> Layer<N> for Fast<N> {
 
     fn has_failed(&mut self) -> &mut bool {
         &mut self.has_failed
+    }
+
+    fn all_sectors(&self) -> u64 {
+        self.map.len() as u64 * u64::from(self.flash.pages_per_block())
+    }
+
+    fn write_sectors(&mut self, span: Span, data: &[u8]) -> Result<()> {
+        let pages = data.chunks_exact(self.flash.page_bytes());
+        (span.first as u32..).zip(pages).try_for_each(|(sector, data)| self.write_sector(sector, data))
+    }
+
+    fn trim_sectors(&mut self, span: Span) -> Result<()> {
+        self.trim_span(span)
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
@@ -172,39 +187,6 @@ impl<N: Nand> Layer<N> for Fast<N> {
             Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => {}
             Found::Page(_) | Found::Unreadable => return Err(Error::Unreadable { sector }),
         }
-        Ok(())
-    }
-}
-
-impl<N: Nand> BlockDevice for Fast<N> {
-    fn sector_bytes(&self) -> usize {
-        self.flash.page_bytes()
-    }
-
-    fn sectors(&self) -> u64 {
-        self.map.len() as u64 * u64::from(self.flash.pages_per_block())
-    }
-
-    fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        self.read_sectors(sector, data)
-    }
-
-    fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {
-        let span = Span::of_bytes(self, sector, data.len())?;
-        self.flash.counts_mut().host_writes += span.count;
-        self.change(|device| {
-            let pages = data.chunks_exact(device.flash.page_bytes());
-            (sector as u32..).zip(pages).try_for_each(|(sector, data)| device.write_sector(sector, data))
-        })
-    }
-
-    fn trim(&mut self, sector: u64, count: u64) -> Result<()> {
-        let span = Span::new(self, sector, count)?;
-        self.flash.counts_mut().host_trims += span.count;
-        self.change(|device| device.trim_span(span))
-    }
-
-    fn flush(&mut self) -> Result<()> {
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use super::tag::{Kind, Tag};
-use super::{Flash, Found, Outcome, Place};
+use super::{Flash, Found, Outcome, Payload, Place};
 use crate::{Error, Result};
 
 /// Blocks that hold anchors.
@@ -56,6 +56,17 @@ impl Anchors {
     /// The block of the newest record.
     pub fn block(&self) -> u32 {
         self.at.block
+    }
+
+    /// The pages of the volume on a chip, with its newest record.
+    pub fn open<N: Nand>(chip: N, payload: Payload) -> Result<(Flash<N>, Self, Record)> {
+        let mut flash = Flash::new(chip, 0, payload)?;
+        let (anchors, record) = Self::find(&mut flash)?;
+        if record.data_blocks == 0 || record.data_blocks >= flash.blocks() {
+            return Err(Error::NoVolume("the anchor's parameters do not fit the chip"));
+        }
+        flash.set_volume(record.volume);
+        Ok((flash, anchors, record))
     }
 
     /// Finds the newest record.

@@ -32,7 +32,7 @@ use crate::flash::pool::Pool;
 use crate::flash::{Flash, Place};
 use crate::look::BlockUse;
 use crate::settings::{Format, Options};
-use crate::{BlockDevice, Error, Result, Scheme};
+use crate::{Error, Result, Scheme};
 pub(crate) use fragment::Shape;
 use log::{Entry, Log};
 use map_blocks::{Books, MapBlocks};
@@ -115,7 +115,9 @@ impl<N: Nand> LogBlock<N> {
     }
 }
 
-impl<N: Nand> Layer<N> for LogBlock<N> {
+impl<N: Nand> Layer for LogBlock<N> {
+    type Chip = N;
+
     fn flash(&self) -> &Flash<N> {
         &self.flash
     }
@@ -126,6 +128,18 @@ impl<N: Nand> Layer<N> for LogBlock<N> {
 
     fn has_failed(&mut self) -> &mut bool {
         &mut self.has_failed
+    }
+
+    fn all_sectors(&self) -> u64 {
+        u64::from(self.data_blocks) * u64::from(self.flash.pages_per_block())
+    }
+
+    fn write_sectors(&mut self, span: Span, data: &[u8]) -> Result<()> {
+        self.write_span(span, data)
+    }
+
+    fn trim_sectors(&mut self, span: Span) -> Result<()> {
+        self.trim_span(span)
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
@@ -160,41 +174,12 @@ impl<N: Nand> Layer<N> for LogBlock<N> {
     }
 }
 
-impl<N: Nand> BlockDevice for LogBlock<N> {
-    fn sector_bytes(&self) -> usize {
-        self.flash.page_bytes()
-    }
-
-    fn sectors(&self) -> u64 {
-        u64::from(self.data_blocks) * u64::from(self.flash.pages_per_block())
-    }
-
-    fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        self.read_sectors(sector, data)
-    }
-
-    fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {
-        let span = Span::of_bytes(self, sector, data.len())?;
-        self.flash.counts_mut().host_writes += span.count;
-        self.change(|device| device.write_span(span, data))
-    }
-
-    fn trim(&mut self, sector: u64, count: u64) -> Result<()> {
-        let span = Span::new(self, sector, count)?;
-        self.flash.counts_mut().host_trims += span.count;
-        self.change(|device| device.trim_span(span))
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use emulator::{Chip, Profile};
 
     use super::*;
+    use crate::BlockDevice;
 
     #[test]
     fn a_map_of_more_fragments_than_its_blocks_can_turn_over_is_refused() {

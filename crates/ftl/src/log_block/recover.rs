@@ -34,10 +34,8 @@ struct Logs {
 impl<N: Nand> LogBlock<N> {
     /// Opens the volume on a chip.
     pub fn open(chip: N, options: Options) -> Result<Self> {
-        let mut flash = Flash::new(chip, 0, options.payload)?;
-        let (anchors, record) = Anchors::find(&mut flash)?;
-        flash.set_volume(record.volume);
-        if record.data_blocks == 0 || record.data_blocks >= flash.blocks() || record.logs < 2 {
+        let (flash, anchors, record) = Anchors::open(chip, options.payload)?;
+        if record.logs < 2 {
             return Err(Error::NoVolume("the anchor's parameters do not fit the chip"));
         }
         if record.scheme == Scheme::LogBlock.code() {

@@ -22,7 +22,7 @@ use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found, Outcome, Place};
 use crate::look::BlockUse;
 use crate::settings::{Format, Options};
-use crate::{BlockDevice, Error, Result, Scheme};
+use crate::{Error, Result, Scheme};
 use victim::Cleaning;
 
 /// A sector that stands nowhere: it reads as zeros.
@@ -168,7 +168,9 @@ impl<N: Nand> PageMap<N> {
     }
 }
 
-impl<N: Nand> Layer<N> for PageMap<N> {
+impl<N: Nand> Layer for PageMap<N> {
+    type Chip = N;
+
     fn flash(&self) -> &Flash<N> {
         &self.flash
     }
@@ -179,6 +181,19 @@ impl<N: Nand> Layer<N> for PageMap<N> {
 
     fn has_failed(&mut self) -> &mut bool {
         &mut self.has_failed
+    }
+
+    fn all_sectors(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    fn write_sectors(&mut self, span: Span, data: &[u8]) -> Result<()> {
+        let pages = data.chunks_exact(self.flash.page_bytes());
+        (span.first..).zip(pages).try_for_each(|(sector, data)| self.write_sector(sector, data))
+    }
+
+    fn trim_sectors(&mut self, span: Span) -> Result<()> {
+        self.trim_span(span)
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
@@ -205,40 +220,5 @@ impl<N: Nand> Layer<N> for PageMap<N> {
             Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => Ok(()),
             _ => Err(Error::Unreadable { sector }),
         }
-    }
-}
-
-impl<N: Nand> BlockDevice for PageMap<N> {
-    fn sector_bytes(&self) -> usize {
-        self.flash.page_bytes()
-    }
-
-    fn sectors(&self) -> u64 {
-        self.map.len() as u64
-    }
-
-    fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        self.read_sectors(sector, data)
-    }
-
-    fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {
-        let span = Span::of_bytes(self, sector, data.len())?;
-        self.flash.counts_mut().host_writes += span.count;
-        self.change(|device| {
-            let sector_bytes = device.flash.page_bytes();
-            (sector..)
-                .zip(data.chunks_exact(sector_bytes))
-                .try_for_each(|(sector, data)| device.write_sector(sector, data))
-        })
-    }
-
-    fn trim(&mut self, sector: u64, count: u64) -> Result<()> {
-        let span = Span::new(self, sector, count)?;
-        self.flash.counts_mut().host_trims += span.count;
-        self.change(|device| device.trim_span(span))
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        Ok(())
     }
 }

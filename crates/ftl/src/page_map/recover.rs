@@ -12,7 +12,7 @@ use super::{NOWHERE, PageMap, cleaning};
 use crate::device::Layer;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Flash, Found, Place};
+use crate::flash::{Found, Place};
 use crate::settings::Options;
 use crate::{Error, Result, Scheme};
 
@@ -22,12 +22,7 @@ type Latest = (u64, u32);
 impl<N: Nand> PageMap<N> {
     /// Opens the volume on a chip.
     pub fn open(chip: N, options: Options) -> Result<Self> {
-        let mut flash = Flash::new(chip, 0, options.payload)?;
-        let record = Anchors::find(&mut flash)?.1;
-        flash.set_volume(record.volume);
-        if record.data_blocks == 0 || record.data_blocks >= flash.blocks() {
-            return Err(Error::NoVolume("the anchor's parameters do not fit the chip"));
-        }
+        let (flash, _, record) = Anchors::open(chip, options.payload)?;
         let scheme = Scheme::from_code(record.scheme).ok_or(Error::NoVolume("its scheme is not known"))?;
         let mut device = Self::empty(flash, cleaning(scheme)?, record.data_blocks);
         let mut newest = device.read_all()?;

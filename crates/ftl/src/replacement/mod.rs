@@ -21,7 +21,7 @@ use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Outcome, Place};
 use crate::look::BlockUse;
 use crate::settings::{Format, Options};
-use crate::{BlockDevice, Error, Result, Scheme};
+use crate::{Error, Result, Scheme};
 
 /// A data block that has no block.
 const NOWHERE: u32 = u32::MAX;
@@ -197,7 +197,9 @@ impl<N: Nand> Replacement<N> {
     }
 }
 
-impl<N: Nand> Layer<N> for Replacement<N> {
+impl<N: Nand> Layer for Replacement<N> {
+    type Chip = N;
+
     fn flash(&self) -> &Flash<N> {
         &self.flash
     }
@@ -208,6 +210,23 @@ impl<N: Nand> Layer<N> for Replacement<N> {
 
     fn has_failed(&mut self) -> &mut bool {
         &mut self.has_failed
+    }
+
+    fn all_sectors(&self) -> u64 {
+        self.map.len() as u64 * u64::from(self.flash.pages_per_block())
+    }
+
+    fn write_sectors(&mut self, span: Span, data: &[u8]) -> Result<()> {
+        let pages = data.chunks_exact(self.flash.page_bytes());
+        (span.first..).zip(pages).try_for_each(|(sector, data)| self.write_sector(sector, Kind::Data, data))
+    }
+
+    fn trim_sectors(&mut self, span: Span) -> Result<()> {
+        let zeros = alloc::vec![0; self.flash.page_bytes()];
+        (span.first..span.first + span.count).try_for_each(|sector| match self.holder(sector) {
+            None => Ok(()),
+            Some(_) => self.write_sector(sector, Kind::Hole, &zeros),
+        })
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
@@ -227,44 +246,5 @@ impl<N: Nand> Layer<N> for Replacement<N> {
             return Ok(());
         };
         self.read_at(at, sector, data)
-    }
-}
-
-impl<N: Nand> BlockDevice for Replacement<N> {
-    fn sector_bytes(&self) -> usize {
-        self.flash.page_bytes()
-    }
-
-    fn sectors(&self) -> u64 {
-        self.map.len() as u64 * u64::from(self.flash.pages_per_block())
-    }
-
-    fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        self.read_sectors(sector, data)
-    }
-
-    fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {
-        let span = Span::of_bytes(self, sector, data.len())?;
-        self.flash.counts_mut().host_writes += span.count;
-        self.change(|device| {
-            let pages = data.chunks_exact(device.flash.page_bytes());
-            (sector..).zip(pages).try_for_each(|(sector, data)| device.write_sector(sector, Kind::Data, data))
-        })
-    }
-
-    fn trim(&mut self, sector: u64, count: u64) -> Result<()> {
-        let span = Span::new(self, sector, count)?;
-        self.flash.counts_mut().host_trims += span.count;
-        let zeros = alloc::vec![0; self.flash.page_bytes()];
-        self.change(|device| {
-            (span.first..span.first + span.count).try_for_each(|sector| match device.holder(sector) {
-                None => Ok(()),
-                Some(_) => device.write_sector(sector, Kind::Hole, &zeros),
-            })
-        })
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        Ok(())
     }
 }

@@ -14,21 +14,16 @@ use crate::device::Layer;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
 use crate::flash::latest::{Scanned, scan};
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Flash, Place, still_reads};
+use crate::flash::{Place, still_reads};
 use crate::settings::Options;
 use crate::{BlockDevice, Error, Result, Scheme};
 
 impl<N: Nand> Replacement<N> {
     /// Opens the volume on a chip.
     pub fn open(chip: N, options: Options) -> Result<Self> {
-        let mut flash = Flash::new(chip, 0, options.payload)?;
-        let record = Anchors::find(&mut flash)?.1;
-        flash.set_volume(record.volume);
+        let (flash, _, record) = Anchors::open(chip, options.payload)?;
         if record.scheme != Scheme::Replacement.code() {
             return Err(Error::NoVolume("it is of another scheme"));
-        }
-        if record.data_blocks == 0 || record.data_blocks >= flash.blocks() {
-            return Err(Error::NoVolume("the anchor's parameters do not fit the chip"));
         }
         let mut device = Self::empty(flash, record.data_blocks);
         let mut void = Vec::new();
