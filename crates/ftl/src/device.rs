@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use crate::flash::anchor::ANCHOR_BLOCKS;
+use crate::flash::pages::{Head, Pages};
 use crate::flash::tag::Kind;
 use crate::flash::{Flash, Found, Place};
 use crate::look::BlockUse;
@@ -161,6 +162,25 @@ pub(crate) trait Layer {
             }
         }
         Ok(findings)
+    }
+}
+
+/// Names the use of blocks whose pages are written wherever there is room: free, being filled by `head`, or with pages that
+/// count; but for those of which `is_other` says that they hold something else.
+pub(crate) fn visit_pages(
+    pages: &Pages,
+    head: &Head,
+    is_other: impl Fn(u32) -> bool,
+    visit: &mut dyn FnMut(u32, BlockUse),
+) {
+    pages.pool.listed().for_each(|block| visit(block, BlockUse::Free));
+    for (number, block) in pages.blocks().filter(|(number, _)| !is_other(*number)) {
+        let valid = u32::from(block.valid);
+        if head.block() == Some(number) {
+            visit(number, BlockUse::Open(valid));
+        } else if valid > 0 || block.is_closed {
+            visit(number, BlockUse::Pages(valid));
+        }
     }
 }
 

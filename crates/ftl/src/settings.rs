@@ -27,6 +27,8 @@ pub struct Format {
 const EXTRA_SHARE: u32 = 64;
 /// And at least so many.
 const EXTRA_MIN: u32 = 32;
+/// Where the page map is on flash: as many as its translation pages fill, as many again, and so many.
+const EXTRA_BESIDE_MAP: u32 = 16;
 /// Log blocks of a usual volume, and of one with at least twice the extra blocks (§V).
 const LOGS: [u32; 2] = [8, 16];
 
@@ -37,7 +39,10 @@ impl Format {
         let pages_per_block = chip.layout(CellMode::Slc).pages();
         let extra_blocks = (blocks / EXTRA_SHARE).max(EXTRA_MIN);
         let extra_blocks = match scheme {
-            Scheme::Dftl => extra_blocks.max(16 + 2 * blocks_of_map(page_bytes, pages_per_block, blocks, blocks)),
+            Scheme::Dftl => {
+                let of_map = blocks_of_map(page_bytes, pages_per_block, blocks, blocks);
+                extra_blocks.max(EXTRA_BESIDE_MAP + 2 * of_map)
+            }
             _ => extra_blocks.min(Shape::extra_blocks_max(page_bytes, blocks)),
         };
         let [few, many] = LOGS;

@@ -7,6 +7,8 @@
 mod cache;
 mod clean;
 mod recover;
+#[cfg(test)]
+mod tests;
 mod translation;
 
 use alloc::collections::BTreeSet;
@@ -16,7 +18,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use crate::device::{Layer, Span};
+use crate::device::{Layer, Span, visit_pages};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
 use crate::flash::pages::{Head, Pages};
 use crate::flash::tag::{Kind, Tag};
@@ -218,17 +220,8 @@ impl<N: Nand> Layer for Dftl<N> {
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
-        self.pages.pool.listed().for_each(|block| visit(block, BlockUse::Free));
         self.map_blocks.iter().for_each(|&block| visit(block, BlockUse::Map));
-        let open = self.data_head.block();
-        for (number, block) in self.pages.blocks().filter(|(number, _)| !self.map_blocks.contains(number)) {
-            let valid = u32::from(block.valid);
-            if open == Some(number) {
-                visit(number, BlockUse::Open(valid));
-            } else if valid > 0 || block.is_closed {
-                visit(number, BlockUse::Pages(valid));
-            }
-        }
+        visit_pages(&self.pages, &self.data_head, |block| self.map_blocks.contains(&block), visit);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use crate::device::{Layer, Span};
+use crate::device::{Layer, Span, visit_pages};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
 use crate::flash::pages::{Head, Pages};
 use crate::flash::tag::{Kind, Tag};
@@ -197,16 +197,7 @@ impl<N: Nand> Layer for PageMap<N> {
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
-        self.pages.pool.listed().for_each(|block| visit(block, BlockUse::Free));
-        let open = self.head.block();
-        for (number, block) in self.pages.blocks() {
-            let valid = u32::from(block.valid);
-            if open == Some(number) {
-                visit(number, BlockUse::Open(valid));
-            } else if valid > 0 || block.is_closed {
-                visit(number, BlockUse::Pages(valid));
-            }
-        }
+        visit_pages(&self.pages, &self.head, |_| false, visit);
         Ok(())
     }
 

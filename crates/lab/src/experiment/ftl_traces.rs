@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ftl_chips::write;
 use crate::layers::workload::{Timed, Workload};
-use crate::layers::{Foresight, LayerError, LayerPlayer, Request, options};
+use crate::layers::{Foresight, LayerError, LayerPlayer, Request, made_on, options};
 
 /// Seeds of every trace.
 pub const SEEDS: u64 = 3;
@@ -19,8 +19,6 @@ const NO_LOGS: u32 = 6;
 /// Pages of all map blocks at least, and map blocks.
 const MAP_PAGES: u32 = 64;
 const MAP_BLOCKS: u32 = 2;
-/// Time after a request that does not count as idle.
-const WAIT_NS: u64 = 10_000_000;
 
 /// When requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +67,7 @@ impl Setup {
         let mut costs = Costs::default();
         for seed in 1..=SEEDS {
             let requests = self.workload.requests(seed);
-            let foresight = (self.arrivals == Arrivals::MergingInPauses).then(|| Foresight::new(WAIT_NS));
+            let foresight = (self.arrivals == Arrivals::MergingInPauses).then(|| Foresight::new(Foresight::WAIT_NS));
             let mut player = LayerPlayer::new(self.full()?, 0, foresight);
             self.play(&mut player, &requests)?;
             player.take_waits();
@@ -101,8 +99,7 @@ impl Setup {
         let logs = self.extra_blocks.saturating_sub(NO_LOGS + map_blocks);
         let format = Format { volume: 1, extra_blocks: self.extra_blocks, logs, map_blocks };
         let options = Options { victim: self.victim, ..options() };
-        let made = Device::format(chip, self.scheme, &format, options);
-        let mut device = made.map_err(|source| LayerError::Layer { doing: "formatting", source })?;
+        let mut device = made_on(chip, self.scheme, Some(format), options)?;
         let pages = self.pages_per_block as usize;
         let zeros = vec![0; pages * device.sector_bytes()];
         (0..device.sectors()).step_by(pages).try_for_each(|sector| write(&mut device, sector, &zeros))?;

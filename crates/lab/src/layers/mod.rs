@@ -58,8 +58,13 @@ pub fn made(profile: &Profile, scheme: Scheme, format: Option<Format>) -> Result
     made_on(Chip::without_data(profile, 1)?, scheme, format, options())
 }
 
-/// A new volume on a chip.
-fn made_on(chip: Chip, scheme: Scheme, format: Option<Format>, options: Options) -> Result<Device<Chip>, LayerError> {
+/// A new volume on a chip; without a format, of the usual one.
+pub(crate) fn made_on(
+    chip: Chip,
+    scheme: Scheme,
+    format: Option<Format>,
+    options: Options,
+) -> Result<Device<Chip>, LayerError> {
     let format = match format {
         Some(format) => format,
         None => Format::usual(&chip, scheme, 1).doing("choosing a format")?,
