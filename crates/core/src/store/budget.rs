@@ -210,6 +210,21 @@ fn relocated<N: Nand>(records: &Records<N>) -> usize {
     }
 }
 
+/// Blocks the capacity leaves out for the index: three times what it fills, since a checkpoint writes the new index beside the
+/// old one, and so may a recovery after it. Where blocks have failed nothing else is in hand, and whole blocks count: each of
+/// the two may begin one, and the old index stands in one more than it fills.
+pub(super) fn index_reserve_blocks<N: Nand>(records: &Records<N>) -> u64 {
+    let per_block = records.flash.shape().slc.content_slots();
+    let pages = records.index.tree().pages;
+    let thrice = (3 * pages).div_ceil(u64::from(per_block)).max(1) + 1;
+    if !has_failed(records) {
+        return thrice;
+    }
+    let held = pages.div_ceil(u64::from(per_block)).max(1) + 1;
+    let each = blocks_for(records.flash.shape(), checkpoint_slots(records, 0), per_block, ROOMY);
+    thrice.max(held + 2 * u64::from(each))
+}
+
 /// Blocks the capacity leaves out for the budget, besides those for the index.
 pub(super) fn reserve_blocks<N: Nand>(records: &Records<N>) -> u32 {
     let shape = records.flash.shape();

@@ -20,14 +20,13 @@ const INDEX_BYTES: u64 = 96;
 /// Beside a chunk's bytes, what a write takes in nodes.
 const WRITE_BYTES: u64 = 64;
 
-/// Bytes that can be stored: all blocks but the bad ones, the anchors', the index's (three times: a checkpoint writes the
-/// new one beside the old, and so may a recovery after it), the heads' and the reserve, less what stays unused in full
-/// ones.
+/// Bytes that can be stored: all blocks but the bad ones, the anchors', the index's, the heads' and the reserve, less the
+/// slots that stay unused in full ones.
 pub fn capacity_bytes<N: Nand>(records: &Records<N>) -> u64 {
     let shape = records.flash.shape();
     let bad = u64::from(records.flash.blocks().bad());
-    let index_blocks = (records.index.tree().pages * 3).div_ceil(u64::from(shape.slc.content_slots())) + 1;
-    let fixed = bad + ANCHORS + index_blocks.max(2) + HEADS + u64::from(budget::reserve_blocks(records));
+    let index_blocks = budget::index_reserve_blocks(records);
+    let fixed = bad + ANCHORS + index_blocks + HEADS + u64::from(budget::reserve_blocks(records));
     let blocks = u64::from(records.flash.blocks().len()).saturating_sub(fixed);
     let per_block = match records.manager.policy().relocated() {
         Region::Native => shape.native.content_slots(),

@@ -3,7 +3,9 @@
 
 use std::sync::Mutex;
 
-use lab::torture::{Campaign, Case, Depth, Findings, Ground, Script, Setup, formats, mixes, processes, sequences};
+use lab::torture::{
+    Base, Campaign, Case, Cut, Cuts, Depth, Findings, Ground, Script, Setup, formats, mixes, processes, sequences,
+};
 
 /// One of so many sequences is run here; `flexfs torture --exhaustive` runs them all.
 const SEQUENCES_EACH: usize = 40;
@@ -33,8 +35,10 @@ fn a_cut_at_every_flash_operation_of_busy_volumes_loses_nothing_synced() {
 
 #[test]
 fn a_cut_at_every_flash_operation_of_calls_that_meet_work_under_way_loses_nothing_synced() {
-    let mixes = Setup::all().iter().flat_map(|setup| mixes(setup, Ground::Busy, 0..2, 50));
+    let failing = mixes(Setup::named("tlc-native").unwrap(), Ground::Busy, 2..3, 50);
+    let mixes = Setup::all().iter().flat_map(|setup| mixes(setup, Ground::Busy, 0..2, 50)).chain(failing);
     let findings = run(mixes.map(thinned([1, 0])).collect());
+    assert!(findings.failures > 0, "{findings:?}");
     assert!(findings.met_checkpoints > 40 && findings.met_emptyings > 100, "{findings:?}");
 }
 
@@ -95,4 +99,27 @@ fn cuts_in_calls_and_recoveries_of_a_full_chip_whose_programs_fail_leave_it_writ
     let cases = (0..3).map(|seed| Case::alone(setup, Ground::Full, script(seed)));
     let findings = run(cases.map(thinned([8, 0])).collect());
     assert!(findings.double_cuts > 100, "{findings:?}");
+}
+
+/// `statfs` told a quarter of a megabyte to be free, and a create was refused: pages of the index stood in three small
+/// blocks, and two checkpoints would have taken two more each, where the capacity left out four.
+#[test]
+fn space_that_statfs_promises_after_cuts_on_a_full_chip_with_failed_blocks_can_be_written() {
+    let setup = Setup::named("tlc-native").unwrap();
+    let base = Base::prepare(setup, Ground::Busy).unwrap();
+    let some: Vec<usize> = (0..=2).chain(6..=14).chain(23..=34).collect();
+    let all: Vec<usize> = (0..60).collect();
+    let replays = [
+        (some, vec!["400:weak", "4:weak"]),
+        (all.clone(), vec!["2462:full"]),
+        (all, vec!["2627:full", "15:old", "5:old"]),
+    ];
+    for (keep, cuts) in replays {
+        let case = Case::alone(setup, Ground::Busy, Script::Mix { seed: 2, keep, failing: true });
+        let wanted: Vec<Cut> = cuts.iter().map(|cut| cut.parse().unwrap()).collect();
+        let findings = case.run(&base, Cuts::Only(&wanted));
+        let told: Vec<String> = findings.violations.iter().map(ToString::to_string).collect();
+        assert_eq!(told, [""; 0], "{cuts:?}");
+        assert_eq!(findings.cuts, 1, "{cuts:?} is not among its cuts");
+    }
 }
