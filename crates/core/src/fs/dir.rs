@@ -127,7 +127,8 @@ impl<N: Nand> Fs<N> {
         Ok(())
     }
 
-    /// Renames, replacing, refusing or exchanging an existing target.
+    /// Renames, replacing, refusing or exchanging an existing target. Returns the whiteout that it leaves. Two names
+    /// of one inode stay as they are, and no whiteout is left.
     pub fn rename(
         &mut self,
         parent: Ino,
@@ -136,7 +137,7 @@ impl<N: Nand> Fs<N> {
         new_name: &[u8],
         mode: RenameMode,
         now_ns: i64,
-    ) -> Result<()> {
+    ) -> Result<Option<Attr>> {
         check_name(name)?;
         check_name(new_name)?;
         self.store.begin(Call::CHANGE)?;
@@ -153,9 +154,11 @@ impl<N: Nand> Fs<N> {
             return Err(Error::NotFound);
         }
         match (mode, target) {
-            (RenameMode::NoReplace, Some(_)) => return Err(Error::Exists),
+            (RenameMode::NoReplace | RenameMode::Whiteout { replaces: false, .. }, Some(_)) => {
+                return Err(Error::Exists);
+            }
             (RenameMode::Exchange, None) => return Err(Error::NotFound),
-            (_, Some((_, other))) if other == child => return Ok(()),
+            (_, Some((_, other))) if other == child => return Ok(None),
             (RenameMode::Exchange, Some((_, other))) => {
                 let back = self.records().inode(other)?;
                 if back.is_dir() && is_inside(self.records(), parent, other)? {
@@ -163,7 +166,8 @@ impl<N: Nand> Fs<N> {
                 }
                 space::need_bytes(self.records(), NAMES_BYTES)?;
                 exchange(self.records(), (parent, name, child), (new_parent, new_name, other), now_ns)?;
-                return self.store.end();
+                self.store.end()?;
+                return Ok(None);
             }
             _ => {}
         }
@@ -176,25 +180,54 @@ impl<N: Nand> Fs<N> {
                 _ => {}
             }
         }
+        let whiteout = match mode {
+            RenameMode::Whiteout { uid, gid, .. } => Some(self.whiteout(uid, gid, now_ns)?),
+            _ => None,
+        };
         space::need_bytes(self.records(), NAMES_BYTES)?;
-        self.move_entry((parent, offset, child, moved), (new_parent, new_name, target), now_ns)?;
-        self.store.end()
+        if let Some((_, other)) = target {
+            self.replace_entry(new_parent, other, now_ns)?;
+        }
+        let left = match whiteout {
+            Some(inode) => Some(self.hide((parent, offset, name), inode, now_ns)?),
+            None => {
+                names::remove_entry(self.records(), parent, offset, now_ns)?;
+                None
+            }
+        };
+        self.move_entry((parent, child, moved), (new_parent, new_name, target), now_ns)?;
+        self.store.end()?;
+        left.map(|ino| self.getattr(ino)).transpose()
     }
 
+    /// A whiteout that is to be left, if there is room for one.
+    fn whiteout(&mut self, uid: u32, gid: u32, now_ns: i64) -> Result<Inode> {
+        space::need_bytes(self.records(), 2 * NAMES_BYTES)?;
+        self.need_number()?;
+        Ok(Inode::new(kind::CHAR, uid, gid, now_ns))
+    }
+
+    /// Lets an entry of a directory lead to a whiteout; its number.
+    fn hide(&mut self, (dir, offset, name): (Ino, u64, &[u8]), whiteout: Inode, now_ns: i64) -> Result<Ino> {
+        let ino = self.records().new_inode(whiteout)?;
+        names::add_entry(self.records(), dir, offset, (ino, whiteout.mode), name, now_ns)?;
+        Ok(ino)
+    }
+
+    /// Drops what stands at a name that another inode is about to take.
+    fn replace_entry(&mut self, dir: Ino, other: Ino, now_ns: i64) -> Result<()> {
+        let was_dir = self.records().inode(other)?.is_dir();
+        self.drop_name(other, now_ns)?;
+        if was_dir { names::add_links(self.records(), dir, -1) } else { Ok(()) }
+    }
+
+    /// Gives an inode its new name; its old one is gone.
     fn move_entry(
         &mut self,
-        (parent, offset, child, mut moved): (Ino, u64, Ino, Inode),
+        (parent, child, mut moved): (Ino, Ino, Inode),
         (new_parent, new_name, target): (Ino, &[u8], Option<(u64, Ino)>),
         now_ns: i64,
     ) -> Result<()> {
-        if let Some((_, other)) = target {
-            let was_dir = self.records().inode(other)?.is_dir();
-            self.drop_name(other, now_ns)?;
-            if was_dir {
-                names::add_links(self.records(), new_parent, -1)?;
-            }
-        }
-        names::remove_entry(self.records(), parent, offset, now_ns)?;
         let new_offset = match target {
             Some((offset, _)) => offset,
             None => match names::find(self.records(), new_parent, KeyKind::Entry, new_name)? {

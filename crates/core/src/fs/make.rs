@@ -76,6 +76,11 @@ impl<N: Nand> Fs<N> {
         self.getattr(ino)
     }
 
+    /// Whether one more inode can have a number.
+    pub(super) fn need_number(&mut self) -> Result<()> {
+        if self.records().volume().next_ino > INO_MAX { Err(Error::NoSpace) } else { Ok(()) }
+    }
+
     fn make(
         &mut self,
         parent: Ino,
@@ -97,9 +102,7 @@ impl<N: Nand> Fs<N> {
         }
         let more: u64 = attributes.iter().zip(&nodes).map(|(&each, &nodes)| attribute_bytes(each, nodes)).sum();
         space::need_bytes(self.records(), NAMES_BYTES + content.len() as u64 + more)?;
-        if self.records().volume().next_ino > INO_MAX {
-            return Err(Error::NoSpace);
-        }
+        self.need_number()?;
         let directory = node.mode & kind::MASK == kind::DIR;
         let mut inode = Inode {
             rdev: node.rdev,

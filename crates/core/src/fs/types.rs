@@ -64,6 +64,9 @@ pub enum RenameMode {
     NoReplace,
     /// Swap the two names.
     Exchange,
+    /// Leave a whiteout of this owner at the old name, in the same change: the character device 0:0 by which an overlay
+    /// hides a name of its lower layers. An existing target is replaced, or refused with [`crate::Error::Exists`].
+    Whiteout { replaces: bool, uid: u32, gid: u32 },
 }
 
 /// One entry of a directory.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is made in a directory with a default list gets it whatever the umask; otherwise the umask counts.
 
-use flexfs_core::{Attr, Attribute, Error, Ino, NewNode, SetAttr, kind};
+use flexfs_core::{Attr, Attribute, Error, Ino, NewNode, RenameMode, SetAttr, kind};
 use fuser::Request;
 
 use super::acl::{self, Acl};
@@ -65,6 +65,12 @@ pub fn create(
     let Making { node, lists } = Making::new(fs, req, parent, mode, umask, rdev)?;
     let lists: Vec<Attribute<'_>> = lists.iter().map(|(name, list)| (*name, list.as_slice())).collect();
     fs.create_with(parent, name, node, &lists, stamp_ns())
+}
+
+/// A rename that leaves a whiteout of the caller in `parent`.
+pub fn whiteout(fs: &mut Recorded, req: &Request, parent: Ino, mode: RenameMode) -> Result<RenameMode, Error> {
+    let Making { node, .. } = Making::new(fs, req, parent, kind::CHAR, 0, 0)?;
+    Ok(RenameMode::Whiteout { replaces: mode == RenameMode::Replace, uid: node.uid, gid: node.gid })
 }
 
 /// Changes attributes, and with them what the kernel leaves to a file system.

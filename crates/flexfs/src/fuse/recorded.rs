@@ -50,6 +50,12 @@ impl Answer for Attr {
     }
 }
 
+impl Answer for Option<Attr> {
+    fn done(&self) -> Done {
+        self.as_ref().map_or_else(Done::default, Answer::done)
+    }
+}
+
 impl Answer for usize {
     fn done(&self) -> Done {
         Done { made: None, bytes: Some(*self as u64) }
@@ -233,7 +239,7 @@ impl Recorded {
         new_child: &[u8],
         mode: RenameMode,
         now_ns: i64,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Attr>, Error> {
         let call = || Call::Rename { parent, name: name(child), new_parent, new_name: name(new_child), mode };
         self.change(now_ns, call, |fs| fs.rename(parent, child, new_parent, new_child, mode, now_ns))
     }

@@ -224,7 +224,7 @@ impl Filesystem for Server {
 
     fn rename(
         &self,
-        _req: &Request,
+        req: &Request,
         parent: INodeNo,
         name: &OsStr,
         newparent: INodeNo,
@@ -232,13 +232,15 @@ impl Filesystem for Server {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let mode = match flags {
+        let leaves_whiteout = flags.contains(RenameFlags::RENAME_WHITEOUT);
+        let mode = match flags.difference(RenameFlags::RENAME_WHITEOUT) {
             RenameFlags::RENAME_NOREPLACE => RenameMode::NoReplace,
-            RenameFlags::RENAME_EXCHANGE => RenameMode::Exchange,
+            RenameFlags::RENAME_EXCHANGE if !leaves_whiteout => RenameMode::Exchange,
             none if none.is_empty() => RenameMode::Replace,
             _ => return reply.error(Errno::EINVAL),
         };
         let result = self.volume.change(|fs| {
+            let mode = if leaves_whiteout { make::whiteout(fs, req, parent.0, mode)? } else { mode };
             let target = fs.lookup(newparent.0, newname.as_bytes()).map(|attr| attr.ino);
             fs.rename(parent.0, name.as_bytes(), newparent.0, newname.as_bytes(), mode, stamp_ns())?;
             if let Ok(target) = target

@@ -173,7 +173,7 @@ impl<'a> BringIn<'a> {
         let draft = draft.as_slice();
         let made = self.make(tree, (parent, draft), source, meta, at).and_then(|()| {
             let renamed = match replaces {
-                true => tree.fs.rename(parent, draft, parent, name, RenameMode::Replace, time_ns),
+                true => tree.fs.rename(parent, draft, parent, name, RenameMode::Replace, time_ns).map(drop),
                 false => Ok(()),
             };
             tree.told(at, renamed)

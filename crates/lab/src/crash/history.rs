@@ -12,7 +12,7 @@ use crate::ops::{Call, Reply};
 #[derive(Clone, Debug)]
 pub struct Piece {
     pub call: Call,
-    /// The inode a create made; `None` where the power went off before it was told.
+    /// The inode that the call made; `None` where the power went off before it was told.
     pub made: Option<Ino>,
     pub now_ns: i64,
 }
@@ -141,9 +141,13 @@ fn step(state: &mut ModelFs, piece: &Piece, observed: Option<&ModelFs>) {
     let _gone = state.apply(&piece.call, made, piece.now_ns);
 }
 
-/// The inode number that an interrupted create must have drawn, if it happened.
+/// The inode number that an interrupted call must have given to what it makes, if it happened.
 fn made_by(call: &Call, state: &ModelFs, observed: &ModelFs) -> Option<Ino> {
-    let (Call::Create { parent, name, .. } | Call::Symlink { parent, name, .. }) = call else { return None };
+    let (Call::Create { parent, name, .. } | Call::Symlink { parent, name, .. } | Call::Rename { parent, name, .. }) =
+        call
+    else {
+        return None;
+    };
     observed.child(*parent, name).ok().filter(|ino| state.node(*ino).is_none())
 }
 

@@ -190,7 +190,7 @@ impl<N: Emulated> Twin<N> {
             other => other,
         };
         let made = match call {
-            Call::Create { .. } | Call::Symlink { .. } => reply.made().unwrap_or_default(),
+            Call::Create { .. } | Call::Symlink { .. } | Call::Rename { .. } => reply.made().unwrap_or_default(),
             _ => 0,
         };
         if self.history.live().node(made).is_some() {

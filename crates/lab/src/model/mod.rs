@@ -111,7 +111,7 @@ impl ModelFs {
             Call::Unlink { parent, name } => self.unlink(*parent, name, now_ns),
             Call::Rmdir { parent, name } => self.rmdir(*parent, name, now_ns),
             Call::Rename { parent, name, new_parent, new_name, mode } => {
-                self.rename((*parent, name), (*new_parent, new_name), *mode, now_ns)
+                self.rename((*parent, name), (*new_parent, new_name), *mode, (made, now_ns))
             }
             Call::Readdir { dir } => self.readdir(*dir),
             Call::ParentOf { dir } => self.parent_of(*dir),

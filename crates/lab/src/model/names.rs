@@ -126,7 +126,7 @@ impl ModelFs {
         from: (Ino, &[u8]),
         to: (Ino, &[u8]),
         mode: RenameMode,
-        now_ns: i64,
+        (made, now_ns): (Ino, i64),
     ) -> Answer<Reply> {
         let source = self.child(from.0, from.1);
         let target = match self.child(to.0, to.1) {
@@ -166,7 +166,14 @@ impl ModelFs {
                 self.move_entry(source, from.0, to, now_ns);
             }
         }
-        Ok(Reply::Done)
+        match mode {
+            RenameMode::Whiteout { uid, gid, .. } => {
+                let mut whiteout = Node::new(kind::CHAR, from.0, now_ns);
+                (whiteout.uid, whiteout.gid) = (uid, gid);
+                self.add(from.0, from.1, made, whiteout, now_ns)
+            }
+            _ => Ok(Reply::Done),
+        }
     }
 
     /// Every reason why `source` in one directory cannot take the place of `target` in another.
@@ -190,14 +197,14 @@ impl ModelFs {
             return reasons;
         };
         match mode {
-            RenameMode::NoReplace => reasons.push(errno::EXIST),
+            RenameMode::NoReplace | RenameMode::Whiteout { replaces: false, .. } => reasons.push(errno::EXIST),
             _ if target == source => {}
             RenameMode::Exchange => {
                 if self.is_dir(target) && self.is_within(old_parent, target) {
                     reasons.push(errno::INVAL);
                 }
             }
-            RenameMode::Replace => {
+            RenameMode::Replace | RenameMode::Whiteout { .. } => {
                 match (self.is_dir(source), self.is_dir(target)) {
                     (true, false) => reasons.push(errno::NOTDIR),
                     (false, true) => reasons.push(errno::ISDIR),

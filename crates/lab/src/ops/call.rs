@@ -235,7 +235,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// The inode a successful `create` or `symlink` made.
+    /// The inode that a `create` or `symlink` made, or the whiteout that a `rename` left.
     pub fn made(&self) -> Option<Ino> {
         match self {
             Reply::Attr(seen) => Some(seen.ino),

@@ -201,6 +201,12 @@ impl Table<'_> {
                 let mode = mode[[0, 0, 0, 0, 1, 2, 2][self.dice.roll(7)]];
                 let (parent, name) = self.entry();
                 let (new_parent, new_name) = if self.dice.chance(50) { self.entry() } else { self.place() };
+                let replaces = mode == RenameMode::Replace;
+                let mode = match mode {
+                    RenameMode::Exchange => mode,
+                    _ if self.dice.chance(20) => RenameMode::Whiteout { replaces, uid: 1, gid: 2 },
+                    _ => mode,
+                };
                 Call::Rename { parent, name, new_parent, new_name, mode }
             }
             _ => {

@@ -46,6 +46,7 @@ pub enum Verb {
     Rmdir,
     Rename,
     Exchange,
+    Whiteout,
     Write,
     Append,
     Truncate,
@@ -60,7 +61,7 @@ pub enum Verb {
 }
 
 /// Every verb, its word, how many paths it takes and how many numbers.
-const VERBS: [(Verb, &str, usize, usize); 19] = [
+const VERBS: [(Verb, &str, usize, usize); 20] = [
     (Verb::Create, "create", 1, 0),
     (Verb::Mkdir, "mkdir", 1, 0),
     (Verb::Symlink, "symlink", 1, 0),
@@ -69,6 +70,7 @@ const VERBS: [(Verb, &str, usize, usize); 19] = [
     (Verb::Rmdir, "rmdir", 1, 0),
     (Verb::Rename, "rename", 2, 0),
     (Verb::Exchange, "exchange", 2, 0),
+    (Verb::Whiteout, "whiteout", 2, 0),
     (Verb::Write, "write", 1, 2),
     (Verb::Append, "append", 1, 1),
     (Verb::Truncate, "truncate", 1, 1),
@@ -200,6 +202,7 @@ fn call(verb: Verb, paths: &[String], numbers: &[u64], model: &ModelFs, seed: u6
         Verb::Rmdir => place(model, first).map(|(parent, name)| Call::Rmdir { parent, name }),
         Verb::Rename => rename(RenameMode::Replace),
         Verb::Exchange => rename(RenameMode::Exchange),
+        Verb::Whiteout => rename(RenameMode::Whiteout { replaces: true, uid: 0, gid: 0 }),
         Verb::Write => Some(Call::Write { ino: find(model, first)?, offset: number(0), len: number(1) as usize, fill }),
         Verb::Append => {
             let ino = find(model, first)?;

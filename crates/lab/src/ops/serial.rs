@@ -32,4 +32,5 @@ pub enum RenameModes {
     Replace,
     NoReplace,
     Exchange,
+    Whiteout { replaces: bool, uid: u32, gid: u32 },
 }

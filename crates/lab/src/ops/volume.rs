@@ -40,7 +40,10 @@ pub fn call_fs<N: Nand>(fs: &mut Fs<N>, call: &Call, now_ns: i64) -> Result<Repl
         Call::Unlink { parent, name } => fs.unlink(*parent, name, now_ns).map(|()| Reply::Done),
         Call::Rmdir { parent, name } => fs.rmdir(*parent, name, now_ns).map(|()| Reply::Done),
         Call::Rename { parent, name, new_parent, new_name, mode } => {
-            fs.rename(*parent, name, *new_parent, new_name, *mode, now_ns).map(|()| Reply::Done)
+            fs.rename(*parent, name, *new_parent, new_name, *mode, now_ns).map(|left| match left {
+                Some(whiteout) => Reply::Attr(whiteout.into()),
+                None => Reply::Done,
+            })
         }
         Call::Open { ino } => fs.open(*ino).map(|()| Reply::Done),
         Call::Release { ino } => fs.release(*ino).map(|()| Reply::Done),

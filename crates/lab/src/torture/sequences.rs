@@ -11,7 +11,7 @@ use super::setup::{Ground, Setup};
 use crate::ops::Op;
 
 /// The operations that sequences are made of. A sync, of whatever kind, is the persistence point between them.
-const OPERATIONS: [&str; 37] = [
+const OPERATIONS: [&str; 39] = [
     "create new",
     "create B/new",
     "mkdir C",
@@ -43,6 +43,8 @@ const OPERATIONS: [&str; 37] = [
     "rename B A/B",
     "exchange foo A/bar",
     "exchange A B",
+    "whiteout foo A/bar",
+    "whiteout A C",
     "unlink foo",
     "unlink A/bar",
     "rmdir B",

@@ -109,8 +109,17 @@ impl Recorder {
                 of_file(ino, vec![truncate.unwrap_or(Op::Attributes)])
             }
             Call::Setxattr { ino, .. } | Call::Removexattr { ino, .. } => of_file(ino, vec![Op::Attributes]),
-            _ => self.renamed(call, done).into_iter().collect(),
+            _ => self.renamed(call, done).into_iter().chain(self.whiteout(call, done)).collect(),
         }
+    }
+
+    /// The whiteout that a rename left, which stands at the old name.
+    fn whiteout(&mut self, call: &Call, done: Done) -> Option<(String, Op)> {
+        let Call::Rename { parent, name, .. } = call else { return None };
+        let (entry, ino) = ((*parent, text(name)), done.made?);
+        let path = self.names.path_of(&entry)?;
+        self.names.add(entry, ino);
+        Some((path, Op::Make))
     }
 
     /// What a call that changes names comes to; they are changed here as well.
