@@ -5,7 +5,7 @@ use nand::Nand;
 use super::Fs;
 use super::types::*;
 use crate::error::{Error, Result};
-use crate::format::inode::{Ino, Inode, ROOT_INO, kind};
+use crate::format::inode::{Ino, Inode, kind};
 use crate::format::key::{COLLISION_SPAN, KeyKind, key, offset_of};
 use crate::format::node::Body;
 use crate::store::budget::Call;
@@ -108,7 +108,7 @@ impl<N: Nand> Fs<N> {
 
     /// Before one name of an inode goes: with the last one it goes too, or waits for its last handle. What may be in the
     /// way is met here, while the name is still there.
-    fn drop_name(&mut self, ino: Ino, now_ns: i64) -> Result<()> {
+    pub(super) fn drop_name(&mut self, ino: Ino, now_ns: i64) -> Result<()> {
         let mut inode = self.records().inode(ino)?;
         inode.nlink = if inode.is_dir() { 0 } else { inode.nlink.saturating_sub(1) };
         inode.ctime_ns = now_ns;
@@ -125,123 +125,6 @@ impl<N: Nand> Fs<N> {
             names::mark_orphan(self.records(), ino)?;
         }
         Ok(())
-    }
-
-    /// Renames, replacing, refusing or exchanging an existing target. Returns the whiteout that it leaves. Two names
-    /// of one inode stay as they are, and no whiteout is left.
-    pub fn rename(
-        &mut self,
-        parent: Ino,
-        name: &[u8],
-        new_parent: Ino,
-        new_name: &[u8],
-        mode: RenameMode,
-        now_ns: i64,
-    ) -> Result<Option<Attr>> {
-        check_name(name)?;
-        check_name(new_name)?;
-        self.store.begin(Call::CHANGE)?;
-        let now_ns = self.stamp_ns(now_ns);
-        directory(self.records(), parent)?;
-        let new_dir = directory(self.records(), new_parent)?;
-        let (offset, child) = names::entry(self.records(), parent, name)?.ok_or(Error::NotFound)?;
-        let target = names::entry(self.records(), new_parent, new_name)?;
-        let moved = self.records().inode(child)?;
-        if moved.is_dir() && is_inside(self.records(), new_parent, child)? {
-            return Err(Error::Invalid("a directory cannot move into itself"));
-        }
-        if new_dir.nlink == 0 {
-            return Err(Error::NotFound);
-        }
-        match (mode, target) {
-            (RenameMode::NoReplace | RenameMode::Whiteout { replaces: false, .. }, Some(_)) => {
-                return Err(Error::Exists);
-            }
-            (RenameMode::Exchange, None) => return Err(Error::NotFound),
-            (_, Some((_, other))) if other == child => return Ok(None),
-            (RenameMode::Exchange, Some((_, other))) => {
-                let back = self.records().inode(other)?;
-                if back.is_dir() && is_inside(self.records(), parent, other)? {
-                    return Err(Error::Invalid("a directory cannot move into itself"));
-                }
-                space::need_bytes(self.records(), NAMES_BYTES)?;
-                exchange(self.records(), (parent, name, child), (new_parent, new_name, other), now_ns)?;
-                self.store.end()?;
-                return Ok(None);
-            }
-            _ => {}
-        }
-        if let Some((_, other)) = target {
-            let replaced = self.records().inode(other)?;
-            match (moved.is_dir(), replaced.is_dir()) {
-                (true, false) => return Err(Error::NotDirectory),
-                (false, true) => return Err(Error::IsDirectory),
-                (true, true) if !is_empty_dir(self.records(), other)? => return Err(Error::NotEmpty),
-                _ => {}
-            }
-        }
-        let whiteout = match mode {
-            RenameMode::Whiteout { uid, gid, .. } => Some(self.whiteout(uid, gid, now_ns)?),
-            _ => None,
-        };
-        space::need_bytes(self.records(), NAMES_BYTES)?;
-        if let Some((_, other)) = target {
-            self.replace_entry(new_parent, other, now_ns)?;
-        }
-        let left = match whiteout {
-            Some(inode) => Some(self.hide((parent, offset, name), inode, now_ns)?),
-            None => {
-                names::remove_entry(self.records(), parent, offset, now_ns)?;
-                None
-            }
-        };
-        self.move_entry((parent, child, moved), (new_parent, new_name, target), now_ns)?;
-        self.store.end()?;
-        left.map(|ino| self.getattr(ino)).transpose()
-    }
-
-    /// A whiteout that is to be left, if there is room for one.
-    fn whiteout(&mut self, uid: u32, gid: u32, now_ns: i64) -> Result<Inode> {
-        space::need_bytes(self.records(), 2 * NAMES_BYTES)?;
-        self.need_number()?;
-        Ok(Inode::new(kind::CHAR, uid, gid, now_ns))
-    }
-
-    /// Lets an entry of a directory lead to a whiteout; its number.
-    fn hide(&mut self, (dir, offset, name): (Ino, u64, &[u8]), whiteout: Inode, now_ns: i64) -> Result<Ino> {
-        let ino = self.records().new_inode(whiteout)?;
-        names::add_entry(self.records(), dir, offset, (ino, whiteout.mode), name, now_ns)?;
-        Ok(ino)
-    }
-
-    /// Drops what stands at a name that another inode is about to take.
-    fn replace_entry(&mut self, dir: Ino, other: Ino, now_ns: i64) -> Result<()> {
-        let was_dir = self.records().inode(other)?.is_dir();
-        self.drop_name(other, now_ns)?;
-        if was_dir { names::add_links(self.records(), dir, -1) } else { Ok(()) }
-    }
-
-    /// Gives an inode its new name; its old one is gone.
-    fn move_entry(
-        &mut self,
-        (parent, child, mut moved): (Ino, Ino, Inode),
-        (new_parent, new_name, target): (Ino, &[u8], Option<(u64, Ino)>),
-        now_ns: i64,
-    ) -> Result<()> {
-        let new_offset = match target {
-            Some((offset, _)) => offset,
-            None => match names::find(self.records(), new_parent, KeyKind::Entry, new_name)? {
-                Spot::Free(offset) | Spot::Taken { offset, .. } => offset,
-            },
-        };
-        names::add_entry(self.records(), new_parent, new_offset, (child, moved.mode), new_name, now_ns)?;
-        if moved.is_dir() && parent != new_parent {
-            moved.parent = new_parent;
-            names::add_links(self.records(), parent, -1)?;
-            names::add_links(self.records(), new_parent, 1)?;
-        }
-        moved.ctime_ns = now_ns;
-        self.records().put_inode(child, moved)
     }
 
     /// The directory that holds this directory (the root's is the root).
@@ -271,50 +154,12 @@ impl<N: Nand> Fs<N> {
     }
 }
 
-/// Lets two names change places, each a directory, a name and what it stands for.
-fn exchange<N: Nand>(
-    records: &mut Records<N>,
-    one: (Ino, &[u8], Ino),
-    two: (Ino, &[u8], Ino),
-    now_ns: i64,
-) -> Result<()> {
-    for ((dir, name, _), (old_dir, _, child)) in [(one, two), (two, one)] {
-        let mut inode = records.inode(child)?;
-        let Spot::Taken { offset, .. } = names::find(records, dir, KeyKind::Entry, name)? else {
-            return Err(Error::NotFound);
-        };
-        names::add_entry(records, dir, offset, (child, inode.mode), name, now_ns)?;
-        if inode.is_dir() && dir != old_dir {
-            inode.parent = dir;
-            names::add_links(records, old_dir, -1)?;
-            names::add_links(records, dir, 1)?;
-        }
-        inode.ctime_ns = now_ns;
-        records.put_inode(child, inode)?;
-    }
-    Ok(())
-}
-
 pub(super) fn directory<N: Nand>(records: &mut Records<N>, ino: Ino) -> Result<Inode> {
     let inode = records.inode(ino)?;
     if inode.is_dir() { Ok(inode) } else { Err(Error::NotDirectory) }
 }
 
-fn is_empty_dir<N: Nand>(records: &mut Records<N>, dir: Ino) -> Result<bool> {
+pub(super) fn is_empty_dir<N: Nand>(records: &mut Records<N>, dir: Ino) -> Result<bool> {
     let (from, to) = (key(dir, KeyKind::Entry, 0), key(dir, KeyKind::Xattr, 0));
     Ok(records.next(from, to)?.is_none())
-}
-
-/// Whether directory `dir` is `root` or lies below it.
-fn is_inside<N: Nand>(records: &mut Records<N>, mut dir: Ino, root: Ino) -> Result<bool> {
-    for _ in 0..=records.volume().files {
-        if dir == root {
-            return Ok(true);
-        }
-        if dir == ROOT_INO {
-            return Ok(false);
-        }
-        dir = records.inode(dir)?.parent;
-    }
-    Err(Error::Corrupt { what: "directories in a circle", slot: dir })
 }

@@ -17,6 +17,7 @@ use crate::format::tag::INO_MAX;
 use crate::store::attributes as stored;
 use crate::store::budget::Call;
 use crate::store::names::{self, Spot};
+use crate::store::records::Records;
 use crate::store::space;
 
 /// Attributes a new inode can have from the first on.
@@ -76,11 +77,6 @@ impl<N: Nand> Fs<N> {
         self.getattr(ino)
     }
 
-    /// Whether one more inode can have a number.
-    pub(super) fn need_number(&mut self) -> Result<()> {
-        if self.records().volume().next_ino > INO_MAX { Err(Error::NoSpace) } else { Ok(()) }
-    }
-
     fn make(
         &mut self,
         parent: Ino,
@@ -102,7 +98,7 @@ impl<N: Nand> Fs<N> {
         }
         let more: u64 = attributes.iter().zip(&nodes).map(|(&each, &nodes)| attribute_bytes(each, nodes)).sum();
         space::need_bytes(self.records(), NAMES_BYTES + content.len() as u64 + more)?;
-        self.need_number()?;
+        need_number(self.records())?;
         let directory = node.mode & kind::MASK == kind::DIR;
         let mut inode = Inode {
             rdev: node.rdev,
@@ -125,4 +121,9 @@ impl<N: Nand> Fs<N> {
         self.store.end()?;
         Ok(ino)
     }
+}
+
+/// Whether one more inode can have a number.
+pub(super) fn need_number<N: Nand>(records: &Records<N>) -> Result<()> {
+    if records.volume().next_ino > INO_MAX { Err(Error::NoSpace) } else { Ok(()) }
 }

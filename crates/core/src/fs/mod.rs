@@ -9,6 +9,7 @@ mod holes;
 mod life;
 mod look;
 mod make;
+mod rename;
 pub mod types;
 mod xattr;
 

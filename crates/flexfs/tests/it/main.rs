@@ -18,6 +18,7 @@ mod full_mount;
 mod idle;
 mod mount_options;
 mod mounted;
+mod overlay;
 mod posix;
 mod program;
 mod real_input;
