@@ -10,6 +10,7 @@ mod chips;
 mod cli;
 mod clock;
 mod cmd;
+mod destination;
 mod figures;
 mod fuse;
 mod health;
@@ -62,7 +63,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse_command(&error),
     };
     let failed = if matches!(cli.command, Command::Fsck(_)) { FSCK_OPERATIONAL } else { FAILED };
-    let result = match &cli.command {
+    let result = output::check_streams().and_then(|()| match &cli.command {
         Command::Mkfs(args) => cmd::mkfs::run(args),
         Command::Mount(args) => cmd::mount::run(args),
         Command::Info(args) => cmd::info::run(args),
@@ -80,7 +81,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => cmd::replay::run(args),
         Command::Completions(args) => cmd::completions::run(args),
         Command::Man(args) => cmd::man::run(args),
-    };
+    });
     result.unwrap_or_else(|error| {
         output::complain(&format!("{error:#}"));
         ExitCode::from(error.downcast_ref().map_or(failed, Interrupted::status))

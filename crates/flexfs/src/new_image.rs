@@ -84,9 +84,11 @@ pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>,
 /// the file that will become the image.
 pub fn make_with<T>(path: &Path, new: &NewChip, format: impl FnOnce(Chip, &Path) -> Result<(Chip, T)>) -> Result<T> {
     let _replaced = check_free(path, new.replace)?;
-    let draft = Draft::beside(path);
-    let made = Chip::create_image(&draft.path, new.profile, new.seed);
-    let chip = made.map_err(|error| draft_failed(error, &draft.path, path))?;
+    let name = Draft::name_beside(path);
+    let made = Chip::create_image(&name, new.profile, new.seed);
+    let chip = made.map_err(|error| draft_failed(error, &name, path))?;
+    // From here on the file of that name is ours to remove.
+    let draft = Draft { path: name };
     let (mut chip, formatted) = format(chip, &draft.path)?;
     chip.sync_image().map_err(|error| draft_failed(error, &draft.path, path))?;
     drop(chip);
@@ -129,10 +131,10 @@ struct Draft {
 }
 
 impl Draft {
-    fn beside(path: &Path) -> Self {
+    fn name_beside(path: &Path) -> PathBuf {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".making-{}", std::process::id()));
-        Self { path: path.with_file_name(name) }
+        path.with_file_name(name)
     }
 
     fn take_place_of(self, path: &Path, replace: bool) -> Result<()> {

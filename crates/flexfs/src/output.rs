@@ -9,9 +9,9 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
-use crate::host;
+use crate::{destination, host};
 
 /// Where the system takes lines for its log.
 const LOG: &str = "/dev/log";
@@ -24,6 +24,18 @@ static TO_LOG: AtomicBool = AtomicBool::new(false);
 /// From now on complaints go to the system log.
 pub fn complain_to_log() {
     TO_LOG.store(true, Ordering::Relaxed);
+}
+
+/// Whether nothing of what goes to the terminal would end up in a chip image.
+pub fn check_streams() -> Result<()> {
+    if destination::leads_into_image(io::stderr()) {
+        complain_to_log();
+        bail!("standard error leads into a chip image; send it elsewhere");
+    }
+    if destination::leads_into_image(io::stdout()) {
+        bail!("standard output leads into a chip image; send it elsewhere");
+    }
+    Ok(())
 }
 
 /// One line about what went wrong.

@@ -1,7 +1,7 @@
-//! A trace asked of a directory, in real time. Invariant: nothing outside of the directory is reached, whatever symbolic links
-//! the trace makes.
+//! A trace asked of a directory, in real time. Invariants: nothing outside of the directory is reached, whatever symbolic links
+//! the trace makes; chip images in it that the trace has names for are not written over.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,6 +17,7 @@ use lab::trace::{Op, ROOT, Request, Trace};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, ResolveFlags, Timestamps};
 use rustix::io::Errno;
 
+use crate::destination;
 use crate::host::At;
 
 /// When the requests come.
@@ -36,6 +37,7 @@ const OPEN_MAX: usize = 128;
 /// Plays a trace in a directory; tells how long the calls took.
 pub fn play(trace: &Trace, dir: &Path, pace: Pace, progress: &dyn Fn(u64)) -> Result<Answered> {
     let mut player = Player { root: File::open(dir).at(dir)?.into(), open: HashMap::new(), writes: 0 };
+    check_names(&player, trace, dir)?;
     for (file, bytes) in &trace.before {
         let failed = || format!("{}/{file}", dir.display());
         for offset in (0..*bytes).step_by(PIECE_BYTES as usize) {
@@ -55,6 +57,25 @@ pub fn play(trace: &Trace, dir: &Path, pace: Pace, progress: &dyn Fn(u64)) -> Re
         progress(done + 1);
     }
     Ok(answers.told())
+}
+
+/// Whether nothing that the trace changes is a chip image.
+fn check_names(player: &Player, trace: &Trace, dir: &Path) -> Result<()> {
+    let changed = trace.requests.iter().filter(|asked| !matches!(asked.op, Op::Read { .. } | Op::Sync));
+    let names = changed.flat_map(|asked| match &asked.op {
+        Op::Rename { to } | Op::Exchange { to } | Op::Link { to } => [Some(&asked.file), Some(to)],
+        _ => [Some(&asked.file), None],
+    });
+    let before = trace.before.iter().map(|(file, _)| file);
+    let names: BTreeSet<&String> = names.flatten().chain(before).collect();
+    for name in names {
+        // What is not there, or cannot be read, holds no image that one could lose unawares.
+        let Ok(found) = player.opened(name, OFlags::RDONLY | OFlags::NONBLOCK) else { continue };
+        if destination::is_chip_image(&File::from(found)).unwrap_or(false) {
+            return Err(destination::refused(&dir.join(name)));
+        }
+    }
+    Ok(())
 }
 
 /// A directory that is played in.

@@ -43,7 +43,8 @@ Examples:
   flexfs get flash.img /var/log.txt - | less
 
 Permissions, times, links, holes and extended attributes are kept; owners and devices too, for root.
-Existing files are replaced, existing directories merged with. What is corrupt is told and left out.
+Existing files are replaced, but for chip images, existing directories merged with. What is corrupt is told and
+left out.
 Exit status 0: all is copied; 1: not all.")]
 pub struct Get {
     /// The image file

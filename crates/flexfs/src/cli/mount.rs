@@ -95,11 +95,11 @@ pub struct Mount {
     compress: Compress,
     #[arg(long, value_name = "SIZE", value_parser = cache, help = cache_help())]
     cache: Option<usize>,
-    /// Write down in this file every read, write, sync and change of a name, length or attribute, with its time, as a
+    /// Write down in this new file every read, write, sync and change of a name, length or attribute, with its time, as a
     /// trace for flexfs replay; the kernel's cache makes larger writes of several, unless -o writethrough
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Write down in this file what the volume is asked and what it decides, for flexfs replay
+    /// Write down in this new file what the volume is asked and what it decides, for flexfs replay
     #[arg(long, value_name = "FILE")]
     record_decisions: Option<PathBuf>,
     /// Options as of mount(8), see below

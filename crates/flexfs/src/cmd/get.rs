@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+use crate::destination::Destinations;
 use crate::interrupt::Interrupt;
 use crate::tree::Tree;
 use crate::tree::take_out::{self, TakeOut};
@@ -30,7 +31,7 @@ pub fn run(args: &cli::Get) -> Result<ExitCode> {
         _ => args.dest.clone(),
     };
     let (bar, interrupt) = (progress::bytes(), Interrupt::watch()?);
-    let mut copy = TakeOut::new(&bar, &interrupt);
+    let mut copy = TakeOut::new(Destinations::beside(&args.image), &bar, &interrupt);
     let result = copy.copy(&mut tree, path, &found.attr, Path::new(&dest));
     bar.finish_and_clear();
     result?;

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
+use crate::destination::Destinations;
 use crate::host::At;
 use crate::{cli, output};
 
@@ -27,7 +28,7 @@ pub fn run(args: &cli::Man) -> Result<ExitCode> {
     for command in std::iter::once(&command).chain(command.get_subcommands()) {
         let name = command.get_display_name().unwrap_or(command.get_name());
         let path = dir.join(format!("{name}.1"));
-        fs::write(&path, page(command)?).at(&path)?;
+        Destinations::default().write(&path, &page(command)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,7 @@ pub mod mkdir;
 pub mod mkfs;
 pub mod mount;
 pub mod put;
+mod recordings;
 mod remount;
 mod repair;
 pub mod replay;

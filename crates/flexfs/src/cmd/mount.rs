@@ -7,7 +7,7 @@
 //! refused is refused before anything is made, and the foreground's exit status tells whether the mount works.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,17 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use emulator::Chip;
-use flexfs_core::{Fs, MountOptions};
-use lab::record::{Header, Recorder};
-use lab::trace;
+use flexfs_core::MountOptions;
+use lab::record::Header;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 
-use super::remount;
+use super::{recordings, remount};
 use crate::cli::Settings;
 use crate::clock::now_ns;
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
-use crate::fuse::{Attach, Recordings, Serving, take_signals};
+use crate::fuse::{Attach, Serving, take_signals};
 use crate::host::At;
 use crate::new_image::{self, NewImage};
 use crate::tree::damage;
@@ -104,14 +102,14 @@ fn is_detached() -> bool {
 fn check(order: &Order) -> Result<()> {
     check_device()?;
     check_flags(order.settings.manner.flags)?;
-    check_mountpoint(order.mountpoint, order.settings.create.is_some())
+    check_mountpoint(order.mountpoint, order.settings.create.is_some())?;
+    recordings::check(&order.settings, order.image)
 }
 
 fn serve(order: &Order) -> Result<ExitCode> {
     let signals = take_signals()?;
     check(order)?;
     check_image(order)?;
-    let made = Made::what_is_missing(order)?;
     let Settings { policy, life, compress, cache_bytes, atime, commit, sync_image, mut manner, .. } = order.settings;
     let read_only = manner.read_only();
     let options = MountOptions {
@@ -126,7 +124,8 @@ fn serve(order: &Order) -> Result<ExitCode> {
         now_ns: now_ns(),
     };
     manner.power = policy.spare_percent().map(|_| order.settings.power);
-    let header = Header::of(&options);
+    let made = Made::what_is_missing(order)?;
+    let files = recordings::Files::make(&order.settings, Header::of(&options), order.image)?;
     let mut fs = image::open(order.image, options)?;
     if let Some(damage) = damage::root(&mut fs) {
         let (image, how) = (order.image.display(), if damage.read_only { ", mounted read-only" } else { "" });
@@ -139,12 +138,13 @@ fn serve(order: &Order) -> Result<ExitCode> {
     if fs.info().is_ok_and(|info| info.ended.is_some()) {
         manner.flags.set(MountFlags::RDONLY, true);
     }
-    let recordings = recordings(&order.settings, header.as_ref(), &mut fs)?;
+    let recordings = files.begin(&mut fs)?;
     let (name, mountpoint) = (absolute(order.image)?, absolute(order.mountpoint)?);
     let to_sync = if read_only || !sync_image { None } else { Some(File::open(&name)?) };
     let serving =
         Serving::start(fs, Attach { name: &name, image: to_sync, mountpoint: &mountpoint, recordings, manner })?;
     made.keep();
+    files.keep();
     let told = if is_detached() { detach() } else { announce(order) };
     if let Err(error) = told {
         // The mount is there and serves; that nobody could be told is no reason to end it.
@@ -152,31 +152,6 @@ fn serve(order: &Order) -> Result<ExitCode> {
     }
     serving.run(signals)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Begins to write down what is asked for of a volume just mounted.
-fn recordings(settings: &Settings, header: Option<&Header>, fs: &mut Fs<Chip>) -> Result<Recordings> {
-    let mut recordings = Recordings::default();
-    if let Some(path) = &settings.record {
-        let (out, shown) = (recording(path)?, path.display());
-        let trace = trace::Recorder::begin(out, fs).map_err(|error| anyhow!("{shown}: {error}"))?;
-        recordings.trace = Some(trace);
-    }
-    if let Some(path) = &settings.record_decisions {
-        let shown = path.display();
-        let header = header.ok_or_else(|| {
-            anyhow!(
-                "{shown}: decisions are recorded of mounts that write, and not of compression, which follows contents"
-            )
-        })?;
-        let begun = Recorder::begin(recording(path)?, header, fs).map_err(|error| anyhow!("{shown}: {error}"))?;
-        recordings.decisions = Some(begun);
-    }
-    Ok(recordings)
-}
-
-fn recording(path: &Path) -> Result<Box<BufWriter<File>>> {
-    Ok(Box::new(BufWriter::new(File::create(path).at(path)?)))
 }
 
 fn announce(order: &Order) -> Result<()> {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::watched;
 use crate::cli::{self, Asked};
+use crate::destination::Destinations;
 use crate::host::At;
 use crate::{output, progress};
 
@@ -28,7 +29,7 @@ pub fn run(args: &cli::Repro) -> Result<ExitCode> {
     }
     let findings = findings(&chosen, args)?;
     if let Some(dir) = &args.out {
-        report::write(dir, &findings)?;
+        write_report(dir, &findings)?;
     }
     output::say(&if args.json { to_json(&findings, is_one(&args.ids)) } else { to_text(&findings) })?;
     for Finding { experiment, missing, .. } in &findings {
@@ -37,6 +38,14 @@ pub fn run(args: &cli::Repro) -> Result<ExitCode> {
         }
     }
     Ok(if findings.iter().all(Finding::is_ok) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Writes a report into a directory: made beside it first, so that nothing is written over that must stay.
+fn write_report(dir: &Path, findings: &[Finding]) -> Result<()> {
+    fs::create_dir_all(dir).at(dir)?;
+    let draft = tempfile::Builder::new().prefix(".flexfs-repro-").tempdir_in(dir).at(dir)?;
+    report::write(draft.path(), findings)?;
+    Destinations::default().move_all(draft.path(), dir)
 }
 
 /// The experiments that are asked for, each once, in the paper's order.
@@ -95,7 +104,7 @@ fn only(name: &str, dir: &Path, as_json: bool) -> Result<ExitCode> {
     let result = (job.run)().with_context(|| name.to_owned())?;
     let path = dir.join(result_name(name));
     let text = json!({ "version": env!("CARGO_PKG_VERSION"), "job": name, "result": result }).to_string();
-    fs::write(&path, &text).at(&path)?;
+    Destinations::default().write(&path, text.as_bytes())?;
     output::say(&if as_json { text } else { path.display().to_string() })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 //!
 //! Kept are contents, holes, permissions, times, symbolic links, hard links within what is copied, extended attributes
 //! and, for root, owners and devices. Invariants: an existing file is replaced, never written into or through, an
-//! existing directory is merged with, and nothing else gives way; what the image cannot give back whole is told and
+//! existing directory is merged with, and nothing else gives way, least of all a chip image; what the image cannot give back whole is told and
 //! left out, and the rest is copied.
 
 use std::collections::HashMap;
@@ -19,6 +19,7 @@ use indicatif::ProgressBar;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid};
 
 use super::{Step, Tree, Visited, is_dir, join};
+use crate::destination::Destinations;
 use crate::host::At;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::{image, output};
@@ -30,6 +31,7 @@ const PERMISSIONS: u32 = 0o7777;
 
 /// A copy under way.
 pub struct TakeOut<'a> {
+    destinations: Destinations,
     bar: &'a ProgressBar,
     interrupt: &'a Interrupt,
     /// Where the first name of an inode with several was copied to.
@@ -40,8 +42,9 @@ pub struct TakeOut<'a> {
 }
 
 impl<'a> TakeOut<'a> {
-    pub fn new(bar: &'a ProgressBar, interrupt: &'a Interrupt) -> Self {
-        Self { bar, interrupt, links: HashMap::new(), is_root: rustix::process::geteuid().is_root(), lost: 0 }
+    pub fn new(destinations: Destinations, bar: &'a ProgressBar, interrupt: &'a Interrupt) -> Self {
+        let is_root = rustix::process::geteuid().is_root();
+        Self { destinations, bar, interrupt, links: HashMap::new(), is_root, lost: 0 }
     }
 
     /// Copies what `attr` is, found at `path`, to `dest`.
@@ -79,6 +82,7 @@ impl<'a> TakeOut<'a> {
         self.interrupt.check()?;
         check_way(dest)?;
         let draft = draft_of(dest);
+        [dest, &draft].into_iter().try_for_each(|path| self.destinations.check(path))?;
         remove(&draft)?;
         match self.make(tree, path, attr, &draft) {
             Ok(true) => {

@@ -9,6 +9,7 @@ mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod damaged;
+mod destinations;
 mod dump;
 mod ends;
 mod file_handles;
