@@ -1,37 +1,58 @@
-//! Who holds an image that is in use, as far as the kernel's tables tell.
+//! Who holds an image that is in use, as far as the kernel's tables and the server itself tell.
 //!
 //! A server that was unmounted from outside goes on for a while: it writes its last checkpoint, or files of it are still
-//! open. Invariant: only a process that holds the lock on that very file counts.
+//! open. Invariant: only a process that holds the lock on that very file counts, by whatever name the file is reached.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::cli::Helper;
-use crate::fuse::mountpoint::{MOUNT_TYPE, mounts_of};
+use crate::fuse::mountpoint::{MOUNT_TYPE, Mount, mounts_of};
+use crate::monitor;
 
 /// Who holds an image.
 pub enum Holder {
     /// A server, which has it mounted there.
     Mounted(PathBuf),
-    /// A server that has not mounted it yet, or has it mounted no more.
-    Server,
+    /// A server that has not mounted it yet, or has it mounted no more: its process.
+    Server(String),
 }
 
 /// The server that holds an image, if one does.
 pub fn server_of(image: &Path) -> Option<Holder> {
-    let image = image.canonicalize().ok()?;
-    let servers = lock_holders(&image).into_iter().filter(|pid| is_server(pid));
-    let mut found = None;
-    for pid in servers {
-        let mounted = mounts_of(&pid).into_iter().find(|mount| mount.kind == MOUNT_TYPE && mount.source == image);
-        match mounted {
-            Some(mount) => return Some(Holder::Mounted(mount.path)),
-            None => found = Some(Holder::Server),
-        }
+    // Only the server knows where it is mounted once its image has another name than in the kernel's table. It does not
+    // answer everybody.
+    if let Some(path) = monitor::mountpoint(image) {
+        return Some(Holder::Mounted(path));
     }
-    found
+    let servers = servers_of(image);
+    let server = servers.last()?.clone();
+    let mut mounts = servers.iter().flat_map(|pid| mounts_of(pid));
+    let mounted = mounts.find(|mount| mount.kind == MOUNT_TYPE && is_of(mount, image));
+    Some(mounted.map_or(Holder::Server(server), |mount| Holder::Mounted(mount.path)))
+}
+
+/// Whether a mount is one of this image.
+pub fn has_mounted(image: &Path, mount: &Mount) -> bool {
+    let is_named = || is_of(mount, image) && !servers_of(image).is_empty();
+    mount.kind == MOUNT_TYPE && (monitor::mountpoint(image).as_ref() == Some(&mount.path) || is_named())
+}
+
+/// The processes that serve an image.
+fn servers_of(image: &Path) -> Vec<String> {
+    lock_holders(image).into_iter().filter(|pid| is_server(pid)).collect()
+}
+
+/// Whether the name of a mount's source leads to this image.
+fn is_of(mount: &Mount, image: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    match (identity(&mount.source), identity(image)) {
+        (Ok(source), Ok(image)) => source == image,
+        _ => false,
+    }
 }
 
 /// The processes that hold a lock on a file, from lines such as `1: FLOCK  ADVISORY  WRITE 1298 fe:00:9994266 0 EOF`.

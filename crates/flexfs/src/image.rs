@@ -4,7 +4,6 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use emulator::{Chip, EmulatorError};
@@ -15,13 +14,10 @@ use rustix::io::Errno;
 use crate::clock::now_ns;
 use crate::holder::{Holder, server_of};
 use crate::host::told;
-use crate::output;
+use crate::interrupt::Interrupt;
 use crate::translation::Held;
 use crate::tree::damage::{self, RootDamage};
-
-/// How long an image may still be in use by something else than a server before that is an error, and how long one waits
-/// for a server without saying so.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::waiting::{Unavailable, wait_for_chip};
 
 /// Why there is no chip, with what can be done.
 pub fn refused(error: EmulatorError) -> anyhow::Error {
@@ -31,7 +27,11 @@ pub fn refused(error: EmulatorError) -> anyhow::Error {
                 let (path, at) = (path.display(), at.display());
                 anyhow!("{path}: in use: it is mounted on {at}; `umount {at}` first")
             }
-            _ => anyhow!("{error}"),
+            Some(Holder::Server(pid)) => anyhow!(
+                "{}: in use by process {pid}, a server that neither reads nor writes it; end that process, or try again later",
+                path.display()
+            ),
+            None => anyhow!("{error}"),
         },
         EmulatorError::Foreign { ref path } if path.is_dir() => {
             anyhow!("{}: a directory, not a chip image; name the image file", path.display())
@@ -56,54 +56,42 @@ fn is_about_the_name(error: &std::io::Error) -> bool {
 
 /// Opens the chip in an image file, waiting for a server that was unmounted, and a little for anybody else.
 pub fn open_chip(path: &Path, read_only: bool) -> Result<Chip> {
-    wait_for_chip(path, read_only).map_err(refused)
+    open_chip_unless(path, read_only, &Interrupt::by_default())
 }
 
-/// The same, with what went wrong as the emulator says it.
-pub fn wait_for_chip(path: &Path, read_only: bool) -> Result<Chip, EmulatorError> {
-    let (start, mut told) = (Instant::now(), false);
-    // The kernel's table of locks may leave one out while others come and go.
-    let mut server_seen = start;
-    loop {
-        let opened = Chip::open_image(path, read_only);
-        let Err(EmulatorError::InUse { .. }) = opened else { return opened };
-        match server_of(path) {
-            Some(Holder::Mounted(_)) => return opened,
-            None if server_seen.elapsed() >= PATIENCE => return opened,
-            None => {}
-            Some(Holder::Server) => {
-                server_seen = Instant::now();
-                if start.elapsed() >= PATIENCE && !told {
-                    output::complain(&format!("{}: waiting for its server to end", path.display()));
-                    told = true;
-                }
-            }
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+/// The same, unless one is interrupted.
+pub fn open_chip_unless(path: &Path, read_only: bool, interrupt: &Interrupt) -> Result<Chip> {
+    wait_for_chip(path, read_only, interrupt).map_err(|error| match error {
+        Unavailable::Chip(error) => refused(error),
+        Unavailable::Interrupted(signal) => signal.into(),
+    })
 }
 
 /// Opens an image for reading only, as the commands that look at one do.
 pub fn open_to_look(path: &Path) -> Result<Fs<Chip>, Refused> {
-    let chip = open_chip(path, true).map_err(Refused::Image)?;
+    look(path, &Interrupt::by_default())
+}
+
+fn look(path: &Path, interrupt: &Interrupt) -> Result<Fs<Chip>, Refused> {
+    let chip = open_chip_unless(path, true, interrupt).map_err(Refused::Image)?;
     let options = MountOptions { read_only: true, now_ns: now_ns(), ..MountOptions::default() };
     Fs::mount(chip, options).map_err(|(chip, error)| Refused::by(chip, error))
 }
 
-/// Opens an image and the file system on it.
+/// Opens an image and the file system on it, unless one is interrupted while the image is in use.
 ///
 /// What cannot be mounted is found out reading only: an image that is refused stays as it is to the last byte.
-pub fn open(path: &Path, options: MountOptions) -> Result<Fs<Chip>> {
+pub fn open(path: &Path, options: MountOptions, interrupt: &Interrupt) -> Result<Fs<Chip>> {
     if !options.read_only {
-        open_to_look(path).map_err(|refused| refused.into_error(path))?;
+        look(path, interrupt).map_err(|refused| refused.into_error(path))?;
     }
-    let chip = open_chip(path, options.read_only)?;
+    let chip = open_chip_unless(path, options.read_only, interrupt)?;
     Fs::mount(chip, options).map_err(|(chip, error)| Refused::by(chip, error).into_error(path))
 }
 
 /// Mounts the file system in an image, changes it, and unmounts it cleanly even if the change fails.
-pub fn change<T>(path: &Path, change: impl FnOnce(&mut Fs<Chip>) -> Result<T>) -> Result<T> {
-    let mut fs = open(path, MountOptions { now_ns: now_ns(), ..MountOptions::default() })?;
+pub fn change<T>(path: &Path, interrupt: &Interrupt, change: impl FnOnce(&mut Fs<Chip>) -> Result<T>) -> Result<T> {
+    let mut fs = open(path, MountOptions { now_ns: now_ns(), ..MountOptions::default() }, interrupt)?;
     let changed = match damage::root(&mut fs) {
         Some(RootDamage { why, read_only: true }) => {
             let path = path.display();

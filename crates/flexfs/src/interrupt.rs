@@ -23,11 +23,21 @@ impl Interrupt {
         Ok(Self(came))
     }
 
+    /// None of them: each ends the program by itself.
+    pub fn by_default() -> Self {
+        Self(Arc::default())
+    }
+
     /// Whether to go on.
     pub fn check(&self) -> Result<()> {
+        Ok(self.came()?)
+    }
+
+    /// The same, for those who tell it from other errors.
+    pub fn came(&self) -> Result<(), Interrupted> {
         match self.0.load(Ordering::Relaxed) {
             0 => Ok(()),
-            signal => Err(Interrupted(signal).into()),
+            signal => Err(Interrupted(signal)),
         }
     }
 }

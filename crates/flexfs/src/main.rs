@@ -27,6 +27,7 @@ mod size;
 mod top;
 mod translation;
 mod tree;
+mod waiting;
 
 use std::process::ExitCode;
 

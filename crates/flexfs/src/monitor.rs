@@ -1,17 +1,19 @@
-//! Asking the server of a mounted image for the volume's figures: `flexfs info` of an image that is in use,
-//! and `flexfs top`.
+//! Asking the server of a mounted image for the volume's figures, `flexfs info` of an image that is in use and `flexfs top`,
+//! and for where it is mounted.
 //!
 //! The server listens on a Unix socket without a file, whose name is made of the image's device and inode. A question is
-//! one byte, the form of the answer; the answer is the text to show, up to the end of the connection. Invariants: the
+//! one byte; the answer is the text to show, or a path, up to the end of the connection. Invariants: the
 //! server answers only root and its own user; an answer counts only if it comes from root, from who asks, or from the
 //! image's owner; neither side waits longer for the other than [`PATIENCE`].
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -23,6 +25,9 @@ use rustix::process::{Uid, geteuid};
 /// How long one side waits for the other to read or write.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The same for a question that others wait for in turn, and whose answer takes no time.
+const SHORT_PATIENCE: Duration = Duration::from_secs(1);
+
 /// How figures are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -30,16 +35,27 @@ pub enum Form {
     Json,
 }
 
-impl Form {
+/// What a server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    Figures(Form),
+    /// Where it is mounted; nothing is the answer once it is no more.
+    Mountpoint,
+}
+
+impl Question {
+    const ALL: [Self; 3] = [Self::Figures(Form::Table), Self::Figures(Form::Json), Self::Mountpoint];
+
     fn to_byte(self) -> u8 {
         match self {
-            Form::Table => b't',
-            Form::Json => b'j',
+            Self::Figures(Form::Table) => b't',
+            Self::Figures(Form::Json) => b'j',
+            Self::Mountpoint => b'm',
         }
     }
 
     fn from_byte(byte: u8) -> Option<Self> {
-        [Form::Table, Form::Json].into_iter().find(|form| form.to_byte() == byte)
+        Self::ALL.into_iter().find(|question| question.to_byte() == byte)
     }
 }
 
@@ -59,7 +75,7 @@ impl Monitor {
     }
 
     /// Answers questions with what `answer` gives; where that is nothing, with nothing.
-    pub fn answer(&mut self, answer: impl Fn(Form) -> Option<String> + Send + 'static) -> io::Result<()> {
+    pub fn answer(&mut self, answer: impl Fn(Question) -> Option<Vec<u8>> + Send + 'static) -> io::Result<()> {
         let listener = Arc::clone(&self.listener);
         let accept = move || {
             // The end of the listener ends this.
@@ -86,24 +102,30 @@ impl Drop for Monitor {
 }
 
 /// Answers one question.
-fn serve(mut stream: UnixStream, answer: &impl Fn(Form) -> Option<String>) -> io::Result<()> {
-    set_patience(&stream)?;
+fn serve(mut stream: UnixStream, answer: &impl Fn(Question) -> Option<Vec<u8>>) -> io::Result<()> {
+    set_patience(&stream, PATIENCE)?;
     let asker = socket_peercred(&stream)?.uid;
     if asker != Uid::ROOT && asker != geteuid() {
         return Ok(());
     }
     let mut question = [0];
     stream.read_exact(&mut question)?;
-    match Form::from_byte(question[0]).and_then(answer) {
-        Some(text) => stream.write_all(text.as_bytes()),
+    match Question::from_byte(question[0]).and_then(answer) {
+        Some(answer) => stream.write_all(&answer),
         None => Ok(()),
     }
 }
 
 /// What the server of a mounted image tells; `None` where there is no server that tells anything.
 pub fn ask(image: &Path, form: Form) -> Option<String> {
-    let text = asked(image, form).ok()?;
+    let text = String::from_utf8(asked(image, Question::Figures(form), PATIENCE).ok()?).ok()?;
     (!text.is_empty()).then_some(text)
+}
+
+/// Where the server of an image says it is mounted; `None` where it is not, or no server says anything.
+pub fn mountpoint(image: &Path) -> Option<PathBuf> {
+    let path = asked(image, Question::Mountpoint, SHORT_PATIENCE).ok()?;
+    (!path.is_empty()).then(|| OsString::from_vec(path).into())
 }
 
 /// Whether a server takes questions about an image, even if it answers none.
@@ -111,22 +133,22 @@ pub fn is_served(image: &Path) -> bool {
     address(image).and_then(|address| UnixStream::connect_addr(&address)).is_ok()
 }
 
-fn asked(image: &Path, form: Form) -> io::Result<String> {
+fn asked(image: &Path, question: Question, patience: Duration) -> io::Result<Vec<u8>> {
     let mut stream = UnixStream::connect_addr(&address(image)?)?;
     let (answerer, owner) = (socket_peercred(&stream)?.uid, Uid::from_raw(fs::metadata(image)?.uid()));
     if ![Uid::ROOT, geteuid(), owner].contains(&answerer) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    set_patience(&stream)?;
-    stream.write_all(&[form.to_byte()])?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    Ok(text)
+    set_patience(&stream, patience)?;
+    stream.write_all(&[question.to_byte()])?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer)
 }
 
-fn set_patience(stream: &UnixStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))
+fn set_patience(stream: &UnixStream, patience: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))
 }
 
 /// Where the server of an image listens.
@@ -137,6 +159,9 @@ fn address(image: &Path) -> io::Result<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
@@ -144,7 +169,13 @@ mod tests {
         let image = tempfile::NamedTempFile::new().unwrap();
         assert_eq!(ask(image.path(), Form::Json), None);
         let mut monitor = Monitor::of(image.path()).unwrap();
-        monitor.answer(|form| (form == Form::Json).then(|| "{}".to_owned())).unwrap();
+        let answer = |question| match question {
+            Question::Figures(Form::Json) => Some(b"{}".to_vec()),
+            Question::Mountpoint => Some(b"/m\xff".to_vec()),
+            Question::Figures(Form::Table) => None,
+        };
+        monitor.answer(answer).unwrap();
+        assert_eq!(mountpoint(image.path()), Some(OsStr::from_bytes(b"/m\xff").into()));
         assert_eq!(ask(image.path(), Form::Json).as_deref(), Some("{}"));
         assert_eq!(ask(image.path(), Form::Table), None);
         assert!(is_served(image.path()));

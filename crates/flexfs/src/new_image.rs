@@ -16,7 +16,9 @@ use rustix::rand::GetRandomFlags;
 
 use crate::clock::now_ns;
 use crate::host::At;
-use crate::image::{explain, refused, wait_for_chip};
+use crate::image::{explain, refused};
+use crate::interrupt::Interrupt;
+use crate::waiting::{Unavailable, wait_for_chip};
 
 /// The chip of a new image.
 pub struct NewChip<'a> {
@@ -103,8 +105,9 @@ fn check_free(path: &Path, replace: bool) -> Result<Option<Chip>> {
         Err(error) => Err(error).at(path),
         Ok(found) if !found.is_file() => bail!("{}: not a regular file; choose another name", path.display()),
         Ok(_) if !replace => bail!("{}: exists; choose another name, or replace it with --force", path.display()),
-        Ok(_) => match wait_for_chip(path, true) {
-            Err(error @ EmulatorError::InUse { .. }) => Err(refused(error)),
+        // Nothing is made yet that a signal could leave behind.
+        Ok(_) => match wait_for_chip(path, true, &Interrupt::by_default()) {
+            Err(Unavailable::Chip(error @ EmulatorError::InUse { .. })) => Err(refused(error)),
             // What is no image nobody can mount.
             opened => Ok(opened.ok()),
         },

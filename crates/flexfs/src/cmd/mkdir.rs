@@ -10,12 +10,13 @@ use flexfs_core::{Error, NewNode, ROOT_INO, kind};
 use rustix::fs::Mode;
 
 use crate::clock::now_ns;
+use crate::interrupt::Interrupt;
 use crate::tree::{Tree, is_dir, join};
 use crate::{cli, image};
 
 pub fn run(args: &cli::Mkdir) -> Result<ExitCode> {
     let node = new_directory();
-    image::change(&args.image, |fs| {
+    image::change(&args.image, &Interrupt::by_default(), |fs| {
         let mut tree = Tree { fs, image: &args.image };
         args.paths.iter().try_for_each(|path| make(&mut tree, path.as_bytes(), node, args.parents))
     })?;

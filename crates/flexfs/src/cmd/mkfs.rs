@@ -65,9 +65,10 @@ fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
             ..FormatOptions::default()
         },
     };
-    let (bar, interrupt) = (progress::bytes(), Interrupt::watch()?);
+    let bar = progress::bytes();
     let wanted = Wanted { owner: args.owner, timeless: true };
     let made = new_image::make_filled(&args.image, &new, |fs, file| {
+        let interrupt = Interrupt::watch()?;
         let mut tree = Tree { fs, image: &args.image };
         BringIn::new(file, wanted, &bar, &interrupt)?.copy(&mut tree, &source, &Place::Directory(ROOT_INO), b"")
     });

@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use flexfs_core::MountOptions;
 use lab::record::Header;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::{recordings, remount};
 use crate::cli::Settings;
@@ -27,6 +28,7 @@ use crate::clock::now_ns;
 use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
 use crate::fuse::{Attach, Serving, take_signals};
 use crate::host::At;
+use crate::interrupt::Interrupt;
 use crate::new_image::{self, NewImage};
 use crate::tree::damage;
 use crate::{chips, cli, image, output, size};
@@ -37,7 +39,7 @@ const COMMIT: Duration = Duration::from_millis(500);
 /// What the background process says when the mount works.
 const READY: &str = "mounted";
 
-/// Set in the environment of the background process.
+/// In the environment of the background process: the number of the one that waits for it.
 const DETACHED: &str = "_FLEXFS_DETACHED";
 
 /// What mount(8) expects of a helper that could not mount.
@@ -107,9 +109,10 @@ fn check(order: &Order) -> Result<()> {
 }
 
 fn serve(order: &Order) -> Result<ExitCode> {
-    let signals = take_signals()?;
+    let (signals, interrupt) = (take_signals()?, Interrupt::watch()?);
+    end_with_parent()?;
     check(order)?;
-    check_image(order)?;
+    check_image(order, &interrupt)?;
     let Settings { policy, life, compress, cache_bytes, atime, commit, sync_image, mut manner, .. } = order.settings;
     let read_only = manner.read_only();
     let options = MountOptions {
@@ -126,7 +129,7 @@ fn serve(order: &Order) -> Result<ExitCode> {
     manner.power = policy.spare_percent().map(|_| order.settings.power);
     let made = Made::what_is_missing(order)?;
     let files = recordings::Files::make(&order.settings, Header::of(&options), order.image)?;
-    let mut fs = image::open(order.image, options)?;
+    let mut fs = image::open(order.image, options, &interrupt)?;
     if let Some(damage) = damage::root(&mut fs) {
         let (image, how) = (order.image.display(), if damage.read_only { ", mounted read-only" } else { "" });
         output::complain(&format!(
@@ -168,12 +171,12 @@ fn check_flags(flags: MountFlags) -> Result<()> {
 }
 
 /// What is asked of a chip to be made has to hold of one that is there.
-fn check_image(order: &Order) -> Result<()> {
+fn check_image(order: &Order, interrupt: &Interrupt) -> Result<()> {
     let Settings { create, profile, .. } = &order.settings;
     if (create.is_none() && profile.is_none()) || !order.image.exists() {
         return Ok(());
     }
-    let (path, chip) = (order.image.display(), image::open_chip(order.image, true)?);
+    let (path, chip) = (order.image.display(), image::open_chip_unless(order.image, true, interrupt)?);
     let (name, bytes) = (&chip.profile().name, chip.profile().capacity_bytes());
     if let Some(asked) = profile.as_ref().filter(|asked| asked.name != *name) {
         bail!("{path}: its chip is {name}, not {}; leave out --profile, or choose another image", asked.name);
@@ -277,7 +280,7 @@ fn start_in_background() -> Result<ExitCode> {
         // Under the same name it reads the same arguments in the same way.
         .arg0(arguments.next().unwrap_or_default())
         .args(arguments)
-        .env(DETACHED, "1")
+        .env(DETACHED, std::process::id().to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -294,8 +297,18 @@ fn start_in_background() -> Result<ExitCode> {
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).filter(|&code| code != 0).unwrap_or(1)))
 }
 
+/// In the background process: a signal comes when the one that waits for it ends, until the mount works.
+fn end_with_parent() -> Result<()> {
+    let Some(parent) = std::env::var_os(DETACHED) else { return Ok(()) };
+    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot hear of the end of who waits")?;
+    let number = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());
+    ensure!(number.is_some_and(|number| *number == *parent), "nobody waits for the mount any more");
+    Ok(())
+}
+
 /// In the background process: tells that the mount works, and lets go of terminal and directory.
 fn detach() -> Result<()> {
+    set_parent_process_death_signal(None).context("cannot outlive who waits")?;
     rustix::process::setsid().context("cannot leave the terminal")?;
     std::env::set_current_dir("/").context("/")?;
     // Without a reader the one that waited is gone, which changes nothing for the mount.

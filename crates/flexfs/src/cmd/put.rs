@@ -20,7 +20,7 @@ pub fn run(args: &cli::Put) -> Result<ExitCode> {
         std::fs::symlink_metadata(source).at(source)?;
     }
     let (bar, interrupt) = (progress::bytes(), Interrupt::watch()?);
-    let result = image::change(&args.image, |fs| {
+    let result = image::change(&args.image, &interrupt, |fs| {
         let mut tree = Tree { fs, image: &args.image };
         let mut copy = BringIn::new(&args.image, Wanted::default(), &bar, &interrupt)?;
         args.sources.iter().try_for_each(|source| {

@@ -11,6 +11,7 @@ use rustix::mount::mount_remount;
 
 use crate::cli::Settings;
 use crate::fuse::mountpoint::{MOUNT_TYPE, mounts};
+use crate::holder;
 use crate::host::At;
 
 /// Gives the mount of `image` on `mountpoint` the flags that `settings` has.
@@ -18,7 +19,7 @@ pub fn run(image: &Path, mountpoint: &Path, settings: &Settings) -> Result<()> {
     let shown = mountpoint.display();
     let (source, target) = (fs::canonicalize(image).at(image)?, fs::canonicalize(mountpoint).at(mountpoint)?);
     match mounts().into_iter().rev().find(|mount| mount.path == target) {
-        Some(mount) if mount.kind == MOUNT_TYPE && mount.source == source => {}
+        Some(mount) if holder::has_mounted(image, &mount) => {}
         Some(mount) if mount.kind == MOUNT_TYPE => {
             let there = mount.source.display();
             bail!("{shown}: {there} is mounted here, not {}; name the one that is", image.display());

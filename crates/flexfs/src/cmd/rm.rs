@@ -15,7 +15,7 @@ use crate::{cli, image};
 
 pub fn run(args: &cli::Rm) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
-    image::change(&args.image, |fs| {
+    image::change(&args.image, &interrupt, |fs| {
         let mut tree = Tree { fs, image: &args.image };
         for path in &args.paths {
             check(&mut tree, path.as_bytes(), args.recursive)?;

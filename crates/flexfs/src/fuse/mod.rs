@@ -22,6 +22,7 @@ pub mod volume;
 
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -37,7 +38,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::clock::{now_ns, stamp_ns};
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, Question};
 use crate::{image, output};
 use connection::connect;
 use mountpoint::Mounted;
@@ -233,7 +234,10 @@ impl Keeper {
     /// Answers what `monitor` is asked.
     fn answer(&self, mut monitor: Monitor) -> io::Result<Monitor> {
         let Self { name, volume, mounted } = self.clone();
-        monitor.answer(move |form| volume.figures(&name, mounted.path()).map(|figures| figures.shown(form)))?;
+        monitor.answer(move |question| match question {
+            Question::Figures(form) => Some(volume.figures(&name, mounted.path())?.shown(form).into_bytes()),
+            Question::Mountpoint => mounted.is_there().then(|| mounted.path().as_os_str().as_bytes().to_vec()),
+        })?;
         Ok(monitor)
     }
 

@@ -82,11 +82,16 @@ impl Mounted {
         &self.path
     }
 
+    /// Whether it is on the tree.
+    pub fn is_there(&self) -> bool {
+        mounts().iter().any(|mount| Some(mount.id) == self.id)
+    }
+
     /// Takes the mount down; when `lazily`, off the tree at once and down when its last file is closed.
     ///
     /// Done already from outside counts as done.
     pub fn unmount(&self, lazily: bool) -> Result<(), Errno> {
-        if !mounts().iter().any(|mount| Some(mount.id) == self.id) {
+        if !self.is_there() {
             return Ok(());
         }
         if self.by_helper {

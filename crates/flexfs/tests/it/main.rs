@@ -16,6 +16,7 @@ mod file_handles;
 mod from_directory;
 mod ftl_images;
 mod full_mount;
+mod held;
 mod idle;
 mod mount_options;
 mod mounted;
