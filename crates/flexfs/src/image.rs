@@ -12,6 +12,7 @@ use nand::NandError;
 use rustix::io::Errno;
 
 use crate::clock::now_ns;
+use crate::foreign;
 use crate::holder::{Holder, server_of};
 use crate::host::told;
 use crate::interrupt::Interrupt;
@@ -36,6 +37,7 @@ pub fn refused(error: EmulatorError) -> anyhow::Error {
         EmulatorError::Foreign { ref path } if path.is_dir() => {
             anyhow!("{}: a directory, not a chip image; name the image file", path.display())
         }
+        EmulatorError::Foreign { path } | EmulatorError::HalfMade { path } => foreign::refused(&path),
         EmulatorError::Missing { ref path }
             if path.parent().is_none_or(|dir| dir.as_os_str().is_empty() || dir.is_dir()) =>
         {

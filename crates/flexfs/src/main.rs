@@ -12,6 +12,7 @@ mod clock;
 mod cmd;
 mod destination;
 mod figures;
+mod foreign;
 mod fuse;
 mod health;
 mod holder;

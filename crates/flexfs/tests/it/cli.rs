@@ -125,11 +125,32 @@ fn a_mount_on_the_root_of_all_is_refused() {
 fn a_half_made_image_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let image = image(dir.path());
-    fs::OpenOptions::new().write(true).open(&image).unwrap().write_all_at(&[0; 8], 0).unwrap();
-    assert_refused(&image, "half made");
+    let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
+    file.set_len(0).and_then(|()| file.set_len(64 << 20)).unwrap();
+    assert_refused(&image, "half made and holds nothing; remove it");
     let empty = dir.path().join("empty.img");
     fs::write(&empty, "").unwrap();
-    assert_refused(&empty, "");
+    assert_refused(&empty, "half made");
+}
+
+/// They begin with zeros, and their owners were told to remove them.
+#[test]
+fn a_file_system_of_another_kind_is_told_as_such_and_never_as_half_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk.img");
+    let kinds: [(u64, &[u8], &str); 3] =
+        [(1080, b"\x53\xef", "ext4 file system"), (65_600, b"_BHRfS_M", "btrfs"), (32_769, b"CD001", "ISO 9660")];
+    for (at, mark, name) in kinds {
+        let file = fs::File::create(&path).unwrap();
+        file.set_len(1 << 20).and_then(|()| file.write_all_at(mark, at)).unwrap();
+        assert_refused(&path, name);
+        let told = flexfs(&["info"]).arg(&path).assert().failure();
+        let said = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+        assert!(said.contains("left alone") && !said.contains("half made") && !said.contains("remove it"), "{said}");
+    }
+    let image = image(dir.path());
+    fs::OpenOptions::new().write(true).open(&image).unwrap().write_all_at(&[0; 8], 0).unwrap();
+    assert_refused(&image, "first 8 bytes are lost; restore a backup");
 }
 
 #[test]
