@@ -14,7 +14,7 @@ use crate::tree::Tree;
 use crate::tree::take_out::{self, TakeOut};
 use crate::{cli, image, output, progress};
 
-/// Some of it could not be read from the image.
+/// Some of it could not be read from the image, or be kept on the host.
 const INCOMPLETE: u8 = 1;
 
 pub fn run(args: &cli::Get) -> Result<ExitCode> {
@@ -35,10 +35,13 @@ pub fn run(args: &cli::Get) -> Result<ExitCode> {
     let result = copy.copy(&mut tree, path, &found.attr, Path::new(&dest));
     bar.finish_and_clear();
     result?;
-    if copy.lost > 0 {
-        let (image, lost) = (args.image.display(), output::grouped(copy.lost));
-        output::complain(&format!("{image}: {lost} could not be read; the rest is copied"));
-        return Ok(ExitCode::from(INCOMPLETE));
+    let image = args.image.display();
+    for (count, what) in
+        [(copy.lost, "could not be read"), (copy.left_out, "could not be kept, attributes that the host refuses")]
+    {
+        if count > 0 {
+            output::complain(&format!("{image}: {} {what}; the rest is copied", output::grouped(count)));
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if copy.lost + copy.left_out > 0 { ExitCode::from(INCOMPLETE) } else { ExitCode::SUCCESS })
 }

@@ -6,6 +6,7 @@
 
 pub mod acl;
 pub mod attr;
+pub mod attribute;
 mod caller;
 mod complaints;
 pub mod connection;

@@ -21,7 +21,6 @@ use fuser::{
 };
 use rustix::mount::MountFlags;
 
-use super::Manner;
 use super::attr::{PERMISSIONS, file_type, from_request, is_privileged, time_to_set, to_kernel, unknown};
 use super::connection::{LONG, NO_HANDLE, ONLY, negotiate};
 use super::data::{self, Writers};
@@ -29,6 +28,7 @@ use super::directory::{list, look_up};
 use super::make::{self, Making};
 use super::recorded::Recorded;
 use super::volume::Volume;
+use super::{Manner, attribute};
 use crate::clock::{now_ns, stamp_ns};
 
 /// `setxattr(2)` flags.
@@ -422,6 +422,9 @@ impl Filesystem for Server {
         _position: u32,
         reply: ReplyEmpty,
     ) {
+        if let Err(errno) = attribute::check(name.as_bytes()) {
+            return reply.error(errno);
+        }
         let how = (flags & XATTR_CREATE != 0, flags & XATTR_REPLACE != 0);
         let attribute = (name.as_bytes(), value);
         let result = self.volume.change(|fs| make::set_attribute(fs, req, ino.0, attribute, how));
@@ -429,7 +432,8 @@ impl Filesystem for Server {
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        answer_xattr(reply, size, self.of_inode(ino.0, self.volume.read(|fs| fs.getxattr(ino.0, name.as_bytes()))));
+        let value = self.volume.read(|fs| fs.getxattr(ino.0, name.as_bytes()));
+        answer_xattr(reply, size, self.of_inode(ino.0, attribute::found(name.as_bytes(), value)));
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
@@ -446,7 +450,7 @@ impl Filesystem for Server {
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let result = self.volume.change(|fs| fs.removexattr(ino.0, name.as_bytes(), stamp_ns()));
-        answer_empty(reply, self.of_inode(ino.0, result));
+        answer_empty(reply, self.of_inode(ino.0, attribute::found(name.as_bytes(), result)));
     }
 
     /// Never asked, since the kernel checks permissions itself; whatever exists may be accessed.

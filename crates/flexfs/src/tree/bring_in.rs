@@ -20,7 +20,7 @@ use walkdir::WalkDir;
 
 use super::{Tree, is_dir, join};
 use crate::clock::now_ns;
-use crate::fuse::acl;
+use crate::fuse::attribute;
 use crate::host::At;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -29,10 +29,6 @@ use crate::output;
 const PIECE_BYTES: usize = 1 << 20;
 
 const PERMISSIONS: u32 = 0o7777;
-
-/// Attributes of these names are the kernel's view of something that FlexFS does not have, but for access control
-/// lists.
-const FOREIGN_ATTRIBUTES: &[u8] = b"system.";
 
 /// How the name begins under which something is made that will replace another.
 const DRAFT: &str = ".flexfs-put";
@@ -287,8 +283,7 @@ impl<'a> BringIn<'a> {
 
 /// Whether FlexFS keeps an attribute of that name.
 pub fn is_kept(name: &OsStr) -> bool {
-    let name = name.as_bytes();
-    !name.starts_with(FOREIGN_ATTRIBUTES) || name == acl::ACCESS || name == acl::DEFAULT
+    attribute::check(name.as_bytes()).is_ok()
 }
 
 /// The extended attributes of a path, in the order of their names.

@@ -39,12 +39,14 @@ pub struct TakeOut<'a> {
     is_root: bool,
     /// What could not be read from the image.
     pub lost: u64,
+    /// Attributes that the host does not take.
+    pub left_out: u64,
 }
 
 impl<'a> TakeOut<'a> {
     pub fn new(destinations: Destinations, bar: &'a ProgressBar, interrupt: &'a Interrupt) -> Self {
         let is_root = rustix::process::geteuid().is_root();
-        Self { destinations, bar, interrupt, links: HashMap::new(), is_root, lost: 0 }
+        Self { destinations, bar, interrupt, links: HashMap::new(), is_root, lost: 0, left_out: 0 }
     }
 
     /// Copies what `attr` is, found at `path`, to `dest`.
@@ -62,14 +64,14 @@ impl<'a> TakeOut<'a> {
             }
             Step::Leave(visited) => {
                 let (from, to) = ways(visited);
-                self.dress(tree, &from, &visited.attr, &to)
+                self.dress(tree, &from, &visited.attr, (&to, &to))
             }
             Step::Lost(_, error) => {
                 self.lose(&error);
                 Ok(())
             }
         })?;
-        self.dress(tree, path, attr, dest)
+        self.dress(tree, path, attr, (dest, dest))
     }
 
     fn lose(&mut self, error: &Error) {
@@ -84,7 +86,7 @@ impl<'a> TakeOut<'a> {
         let draft = draft_of(dest);
         [dest, &draft].into_iter().try_for_each(|path| self.destinations.check(path))?;
         remove(&draft)?;
-        match self.make(tree, path, attr, &draft) {
+        match self.make(tree, path, attr, (&draft, dest)) {
             Ok(true) => {
                 fs::rename(&draft, dest).at(dest)?;
                 // Of two names of one file a rename leaves both.
@@ -103,18 +105,18 @@ impl<'a> TakeOut<'a> {
         }
     }
 
-    /// Makes what is no directory; false, and nothing, if the image cannot give it back.
-    fn make(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) -> Result<bool> {
+    /// Makes what is no directory as a draft of `dest`; false, and nothing, if the image cannot give it back.
+    fn make(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, (draft, dest): (&Path, &Path)) -> Result<bool> {
         if let Some(first) = self.links.get(&attr.ino)
-            && fs::hard_link(first, dest).is_ok()
+            && fs::hard_link(first, draft).is_ok()
         {
             return Ok(true);
         }
         let made = match attr.mode & kind::MASK {
-            kind::FILE => self.file(tree, path, attr, dest)?,
+            kind::FILE => self.file(tree, path, attr, draft)?,
             kind::SYMLINK => match tree.fs.readlink(attr.ino) {
                 Ok(target) => {
-                    std::os::unix::fs::symlink(OsStr::from_bytes(&target), dest).at(dest)?;
+                    std::os::unix::fs::symlink(OsStr::from_bytes(&target), draft).at(draft)?;
                     true
                 }
                 Err(error) => {
@@ -124,14 +126,14 @@ impl<'a> TakeOut<'a> {
             },
             special => {
                 let kind = FileType::from_raw_mode(special);
-                rustix::fs::mknodat(CWD, dest, kind, Mode::from_raw_mode(0o600), attr.rdev.into())
+                rustix::fs::mknodat(CWD, draft, kind, Mode::from_raw_mode(0o600), attr.rdev.into())
                     .map_err(std::io::Error::from)
-                    .with_context(|| format!("{}: cannot make a special file", dest.display()))?;
+                    .with_context(|| format!("{}: cannot make a special file", draft.display()))?;
                 true
             }
         };
         if made {
-            self.dress(tree, path, attr, dest)?;
+            self.dress(tree, path, attr, (draft, dest))?;
         }
         Ok(made)
     }
@@ -177,15 +179,16 @@ impl<'a> TakeOut<'a> {
         to.set_len(attr.size).map_err(Stopped::Host)
     }
 
-    /// Gives what was made its owner, attributes, permissions and times, in the order in which none undoes another.
-    fn dress(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) -> Result<()> {
+    /// Gives what was made at `dest`, and will be `named` so, its owner, attributes, permissions and times, in the order in
+    /// which none undoes another.
+    fn dress(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, (dest, named): (&Path, &Path)) -> Result<()> {
         if self.is_root {
             let (owner, group) = (Uid::from_raw(attr.uid), Gid::from_raw(attr.gid));
             rustix::fs::chownat(CWD, dest, Some(owner), Some(group), AtFlags::SYMLINK_NOFOLLOW)
                 .map_err(std::io::Error::from)
                 .with_context(|| format!("{}: cannot set the owner", dest.display()))?;
         }
-        self.attributes(tree, path, attr, dest);
+        self.attributes(tree, path, attr, (dest, named));
         if attr.mode & kind::MASK != kind::SYMLINK {
             fs::set_permissions(dest, fs::Permissions::from_mode(attr.mode & PERMISSIONS)).at(dest)?;
         }
@@ -196,7 +199,7 @@ impl<'a> TakeOut<'a> {
     }
 
     /// Extended attributes; those that the host does not take are told of.
-    fn attributes(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, dest: &Path) {
+    fn attributes(&mut self, tree: &mut Tree, path: &[u8], attr: &Attr, (dest, named): (&Path, &Path)) {
         let names = match tree.fs.listxattr(attr.ino) {
             Ok(names) => names,
             Err(error) => return self.lose(&tree.failed(path, &error)),
@@ -206,7 +209,8 @@ impl<'a> TakeOut<'a> {
             match tree.fs.getxattr(attr.ino, &name) {
                 Ok(value) => {
                     if let Err(error) = xattr::set(dest, OsStr::from_bytes(&name), &value) {
-                        output::complain(&format!("{}: attribute {shown} is left out: {error}", dest.display()));
+                        output::complain(&format!("{}: attribute {shown} is left out: {error}", named.display()));
+                        self.left_out += 1;
                     }
                 }
                 Err(error) => {
