@@ -1,13 +1,12 @@
 //! Attributes between the core's form and the kernel's.
 //!
-//! Invariant: what goes to the kernel and comes back is the same, times before 1970 included.
+//! Invariant: what goes to the kernel and comes back is the same, times before 1970 included; a time that cannot be kept is
+//! refused, as with its writeback cache the kernel goes on with what it asked for, whatever the answer.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flexfs_core::{Attr, kind};
-use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
-
-use crate::clock::to_ns;
+use fuser::{Errno, FileAttr, FileType, INodeNo, TimeOrNow};
 
 /// The permission bits of a mode: what `chmod` can set.
 pub const PERMISSIONS: u32 = 0o7777;
@@ -85,24 +84,58 @@ pub fn file_type(mode: u32) -> FileType {
     }
 }
 
-/// A time the kernel asks to set, by the present one of the volume.
-pub fn time_to_set(time: TimeOrNow, present_ns: i64) -> i64 {
-    match time {
-        TimeOrNow::Now => present_ns,
-        TimeOrNow::SpecificTime(time) => from_request(time),
+/// The times that the kernel asks to set.
+pub struct Times {
+    pub atime: Option<Time>,
+    pub mtime: Option<Time>,
+    pub ctime_ns: Option<i64>,
+}
+
+/// A time to be set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    Now,
+    Ns(i64),
+}
+
+impl Times {
+    pub fn asked(atime: Option<TimeOrNow>, mtime: Option<TimeOrNow>, ctime: Option<SystemTime>) -> Result<Self, Errno> {
+        let time = |time| match time {
+            TimeOrNow::Now => Ok(Time::Now),
+            TimeOrNow::SpecificTime(time) => from_request(time).map(Time::Ns),
+        };
+        Ok(Self {
+            atime: atime.map(time).transpose()?,
+            mtime: mtime.map(time).transpose()?,
+            ctime_ns: ctime.map(from_request).transpose()?,
+        })
+    }
+
+    pub fn ask_now(&self) -> bool {
+        [self.atime, self.mtime].contains(&Some(Time::Now))
+    }
+}
+
+impl Time {
+    /// By the present one of the volume.
+    pub fn ns(self, present_ns: i64) -> i64 {
+        match self {
+            Self::Now => present_ns,
+            Self::Ns(ns) => ns,
+        }
     }
 }
 
 /// A time in a request. `fuser` 0.18 subtracts the nanoseconds of a time before 1970 where they are to be added.
-pub fn from_request(time: SystemTime) -> i64 {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(_) => to_ns(time),
+fn from_request(time: SystemTime) -> Result<i64, Errno> {
+    let ns = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).ok(),
         Err(before) => {
-            let read = before.duration();
-            let seconds = to_ns(UNIX_EPOCH - Duration::from_secs(read.as_secs()));
-            seconds.saturating_add(i64::from(read.subsec_nanos()))
+            let (seconds, ns) = (before.duration().as_secs(), before.duration().subsec_nanos());
+            i64::try_from(i128::from(ns) - i128::from(seconds) * 1_000_000_000).ok()
         }
-    }
+    };
+    ns.ok_or(Errno::EINVAL)
 }
 
 fn from_ns(ns: i64) -> SystemTime {
@@ -113,6 +146,7 @@ fn from_ns(ns: i64) -> SystemTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::to_ns;
 
     #[test]
     fn times_before_1970_survive_the_way_to_the_core_and_back() {
@@ -125,7 +159,20 @@ mod tests {
     fn a_request_time_before_1970_is_read_as_the_kernel_meant_it() {
         // The kernel says -2 s + 0.8 s; fuser 0.18 makes -2.8 s of it.
         let as_fuser_gives_it = UNIX_EPOCH - Duration::new(2, 800_000_000);
-        assert_eq!(from_request(as_fuser_gives_it), -1_200_000_000);
+        assert_eq!(from_request(as_fuser_gives_it).unwrap(), -1_200_000_000);
+    }
+
+    /// They became the nearest time that can be kept, and the kernel went on with what was asked for.
+    #[test]
+    fn times_that_cannot_be_kept_are_refused() {
+        let (second, most) = (Duration::from_secs(1), Duration::from_nanos(i64::MAX.unsigned_abs()));
+        assert_eq!(from_request(UNIX_EPOCH + most).unwrap(), i64::MAX);
+        // As fuser gives the earliest: whole seconds down, then nanoseconds added.
+        let earliest = UNIX_EPOCH - Duration::new(9_223_372_037, 145_224_192);
+        assert_eq!(from_request(earliest).unwrap(), i64::MIN);
+        for time in [UNIX_EPOCH + most + second, earliest - second] {
+            assert_eq!(from_request(time).unwrap_err().code(), Errno::EINVAL.code());
+        }
     }
 
     #[test]

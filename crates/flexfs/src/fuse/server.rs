@@ -21,7 +21,7 @@ use fuser::{
 };
 use rustix::mount::MountFlags;
 
-use super::attr::{PERMISSIONS, file_type, from_request, is_privileged, time_to_set, to_kernel, unknown};
+use super::attr::{PERMISSIONS, Times, file_type, is_privileged, to_kernel, unknown};
 use super::connection::{LONG, NO_HANDLE, ONLY, negotiate};
 use super::data::{self, Writers};
 use super::directory::{list, look_up};
@@ -162,19 +162,22 @@ impl Filesystem for Server {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let asks_now = [&atime, &mtime].into_iter().any(|time| matches!(time, Some(TimeOrNow::Now)));
+        let times = match Times::asked(atime, mtime, ctime) {
+            Ok(times) => times,
+            Err(errno) => return reply.error(errno),
+        };
         let result = self.volume.change(|fs| {
             // The clock for stamps is dear, and no stamp is left where the kernel says all of them.
-            let now_ns = if asks_now || ctime.is_none() { stamp_ns() } else { now_ns() };
+            let now_ns = if times.ask_now() || times.ctime_ns.is_none() { stamp_ns() } else { now_ns() };
             let present_ns = fs.stamp_ns(now_ns);
             let changes = SetAttr {
                 mode: mode.map(|mode| mode & PERMISSIONS),
                 uid,
                 gid,
                 size,
-                atime_ns: atime.map(|time| time_to_set(time, present_ns)),
-                mtime_ns: mtime.map(|time| time_to_set(time, present_ns)),
-                ctime_ns: ctime.map(from_request),
+                atime_ns: times.atime.map(|time| time.ns(present_ns)),
+                mtime_ns: times.mtime.map(|time| time.ns(present_ns)),
+                ctime_ns: times.ctime_ns,
             };
             make::change(fs, req, ino.0, changes, now_ns)
         });

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use flexfs_core::{Error, Ino, NewNode, RenameMode, SetAttr, kind};
 use indicatif::ProgressBar;
 use walkdir::WalkDir;
@@ -95,6 +95,7 @@ impl<'a> BringIn<'a> {
                 (None, Place::Directory(ino)) => (*ino, None, path.to_vec()),
             };
             let meta = entry.metadata().at(source)?;
+            self.check_times(entry.path(), &meta)?;
             if meta.is_dir() {
                 let ino = match &name {
                     Some(name) => self.directory(tree, parent, name, &meta, &at)?,
@@ -117,6 +118,15 @@ impl<'a> BringIn<'a> {
         let (uid, gid) = self.wanted.owner.unwrap_or((meta.uid(), meta.gid()));
         // The kernel's device numbers fit 32 bits; `stat` shows them in the low half.
         NewNode { mode: meta.mode(), uid, gid, rdev: meta.rdev() as u32 }
+    }
+
+    /// Whether the times that are taken can be kept.
+    fn check_times(&self, source: &Path, meta: &Metadata) -> Result<()> {
+        check_mtime(source, meta)?;
+        if self.wanted.timeless {
+            return Ok(());
+        }
+        check_time(source, "last access", meta.atime(), meta.atime_nsec())
     }
 
     /// The time at which what `meta` is of is changed in the image.
@@ -311,9 +321,24 @@ pub fn name_of(source: &Path) -> Option<&OsStr> {
     source.file_name().filter(|_| !ends_in_dot)
 }
 
-/// The time of modification, in nanoseconds since 1970.
+/// The time of modification, in nanoseconds since 1970, of what [`check_mtime`] finds good.
 pub fn mtime_ns(meta: &Metadata) -> i64 {
     to_ns(meta.mtime(), meta.mtime_nsec())
+}
+
+/// Whether the time of modification can be kept.
+pub fn check_mtime(source: &Path, meta: &Metadata) -> Result<()> {
+    check_time(source, "last modification", meta.mtime(), meta.mtime_nsec())
+}
+
+fn check_time(source: &Path, of: &str, seconds: i64, nanoseconds: i64) -> Result<()> {
+    let ns = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+    ensure!(
+        i64::try_from(ns).is_ok(),
+        "{}: the time of its {of} cannot be kept: times are from 1677 to 2262; give it another with `touch`",
+        source.display()
+    );
+    Ok(())
 }
 
 fn to_ns(seconds: i64, nanoseconds: i64) -> i64 {

@@ -14,7 +14,7 @@ use anyhow::Result;
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
-use super::bring_in::{attributes_of, is_kept, mtime_ns};
+use super::bring_in::{attributes_of, check_mtime, is_kept, mtime_ns};
 use crate::host::At;
 
 /// A tree in short.
@@ -32,6 +32,7 @@ pub fn survey(root: &Path, owner: Option<(u32, u32)>) -> Result<Survey> {
     for (number, entry) in WalkDir::new(root).sort_by_file_name().into_iter().enumerate() {
         let entry = entry.at(root)?;
         let (path, meta) = (entry.path(), entry.metadata().at(root)?);
+        check_mtime(path, &meta)?;
         newest_ns = newest_ns.max(mtime_ns(&meta));
         let name = if entry.depth() == 0 { b"" } else { entry.file_name().as_bytes() };
         part(&mut hash, name);

@@ -5,8 +5,9 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 
-use crate::common::{self, Dice, Mount, image, need_root, stats};
+use crate::common::{self, Dice, Disk, Mount, flexfs, image, is_one_line, need_root, output, run, stats};
 use rustix::fs::{FallocateFlags, Timespec, Timestamps, UTIME_NOW, fallocate, futimens};
+use rustix::io::Errno;
 
 const TRIALS: usize = 300;
 
@@ -123,4 +124,82 @@ fn what_stat_said_after_a_sync_is_what_it_says_ever_after() {
         common::assert_same_stats(&said, &stats(&mount.path), manner);
         mount.unmount();
     }
+}
+
+/// The first and the last second of which all times can be kept.
+const KEPT: [i64; 2] = [-9_223_372_036, 9_223_372_035];
+
+fn set(file: &File, accessed: i64, modified: i64) -> rustix::io::Result<()> {
+    let time = |tv_sec| Timespec { tv_sec, tv_nsec: 500_000_000 };
+    futimens(file, &Timestamps { last_access: time(accessed), last_modification: time(modified) })
+}
+
+/// The nearest time was kept, of which the kernel did not know: `stat` said something else after a remount.
+#[test]
+fn a_time_that_cannot_be_kept_is_refused_and_changes_nothing() {
+    use std::os::unix::fs::MetadataExt;
+    for manner in MANNERS {
+        let dir = tempfile::tempdir().unwrap();
+        let image = image(dir.path(), "32MiB");
+        let mount = Mount::with(&image, &["-o", manner]);
+        let file = File::create(mount.join("file")).unwrap();
+        let times = || {
+            let meta = file.metadata().unwrap();
+            [(meta.atime(), meta.atime_nsec()), (meta.mtime(), meta.mtime_nsec())]
+        };
+        for kept in KEPT {
+            set(&file, kept, kept).unwrap();
+            for lost in [KEPT[0] - 2, KEPT[1] + 2, i64::MAX / 4] {
+                for (accessed, modified) in [(lost, 0), (0, lost)] {
+                    assert_eq!(set(&file, accessed, modified), Err(Errno::INVAL), "{manner}: {lost}");
+                }
+            }
+            assert_eq!(times(), [(kept, 500_000_000); 2], "{manner}");
+        }
+        let said = times();
+        drop(file);
+        mount.unmount();
+        let mount = Mount::with(&image, &["-o", manner]);
+        let meta = fs::metadata(mount.join("file")).unwrap();
+        assert_eq!([(meta.atime(), meta.atime_nsec()), (meta.mtime(), meta.mtime_nsec())], said, "{manner}");
+        mount.unmount();
+    }
+}
+
+#[test]
+fn a_copy_into_an_image_names_the_file_whose_time_cannot_be_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = image(dir.path(), "8MiB");
+    // Not every file system can hold such a time.
+    let disk = Disk::new(dir.path(), "1M");
+    let tree = disk.0.join("tree");
+    fs::create_dir(&tree).unwrap();
+    let file = File::create(tree.join("file")).unwrap();
+    let made = dir.path().join("made.img");
+    let fails = |told: &str| {
+        let commands = [
+            flexfs(["put"]).arg(&image).arg(&tree).arg("/").output().unwrap(),
+            output(flexfs(["mkfs", "--size", "8MiB", "--from"]).arg(&tree).arg(&made)),
+        ];
+        for ended in commands {
+            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            assert!(ended.status.code() == Some(1) && is_one_line(&ended.stderr), "{said}");
+            assert!(said.contains(tree.join("file").to_str().unwrap()) && said.contains(told), "{said}");
+        }
+        assert!(!made.exists());
+        common::assert_clean(&image);
+    };
+    for lost in [KEPT[0] - 2, KEPT[1] + 2] {
+        set(&file, 0, lost).unwrap();
+        fails("last modification cannot be kept: times are from 1677 to 2262");
+    }
+    for kept in KEPT {
+        set(&file, kept, kept).unwrap();
+        run(flexfs(["put"]).arg(&image).arg(&tree).arg("/"));
+        run(flexfs(["mkfs", "--force", "--size", "8MiB", "--from"]).arg(&tree).arg(&made));
+    }
+    fs::remove_file(&made).unwrap();
+    set(&file, KEPT[1] + 2, 0).unwrap();
+    let ended = output(flexfs(["put"]).arg(&image).arg(&tree).arg("/"));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("last access cannot be kept"));
 }
