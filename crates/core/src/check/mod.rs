@@ -323,8 +323,9 @@ impl<N: Nand> Checker<'_, N> {
         *self.live.entry(block).or_default() += bytes;
     }
 
+    /// Notes a finding, once: what many names or nodes in one slot come to is the same line.
     fn note(&mut self, line: String) {
-        if self.report.findings.len() < FINDINGS_MAX {
+        if self.report.findings.len() < FINDINGS_MAX && !self.report.findings.contains(&line) {
             self.report.findings.push(line);
         }
     }

@@ -15,6 +15,9 @@ use crate::format::place::Slot;
 use crate::format::summary::{self, Summary};
 use crate::format::tag::{self, Kind, TAG_BYTES, Tag};
 
+/// What is wrong with a page that has more wrong bits than the chip corrects.
+const UNCORRECTABLE: &str = "could not be corrected by the chip";
+
 /// What a bare chunk that was read must prove to be.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
@@ -82,7 +85,8 @@ impl<N: Nand> Slots<N> {
         self.reads += 1;
         match self.nand.read(spot.block, spot.page, spot.column, data, spare, cause) {
             Ok(info) => self.note_errors(spot.block, info),
-            Err(NandError::Uncorrectable { .. } | NandError::OutOfRange { .. }) => return Err(corrupt),
+            Err(NandError::Uncorrectable { .. }) => return Err(Error::Corrupt { what: UNCORRECTABLE, slot }),
+            Err(NandError::OutOfRange { .. }) => return Err(corrupt),
             Err(error) => return Err(error.into()),
         }
         spare.get(spot.tag_at..).and_then(|tag| tag.try_into().ok()).ok_or(corrupt)

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::common::forge::{ZERO_ID, forge, places};
 use crate::common::{self, Dice, Mount, flexfs, image, info, output, run};
+use emulator::{Chip, Corruption};
+use nand::{Cause, Nand};
 use serde_json::Value;
 
 /// Damages every slot with `wanted` in it.
@@ -140,4 +142,48 @@ fn a_directory_that_many_names_lead_to_is_gone_into_once() {
     let (_, said) = ends(1, flexfs(["get"]).arg(&image).arg("/").arg(dir.path().join("back")));
     assert!(said.contains(&format!("{LEVELS} could not be read")), "{said}");
     ends(4, flexfs(["fsck"]).arg(&image));
+}
+
+/// Each of the names in a slot of nodes that fails its check made the same line, and a page that the chip gave up was
+/// said to have a wrong checksum.
+#[test]
+fn the_check_tells_each_finding_once_and_why_a_page_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = empty(dir.path());
+    let tree = dir.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    (0..18).for_each(|name| fs::write(tree.join(format!("name {name}")), "").unwrap());
+    run(flexfs(["put"]).arg(&image).arg(&tree).arg("/"));
+    let [flipped, given_up] = ["flipped.img", "given up.img"].map(|name| dir.path().join(name));
+    for copy in [&flipped, &given_up] {
+        fs::copy(&image, copy).unwrap();
+    }
+    damage(&flipped, b"name 7");
+    give_up(&given_up, b"name 7");
+    for (image, why) in [(flipped, "wrong checksum"), (given_up, "could not be corrected by the chip")] {
+        let report: Value = serde_json::from_str(&ends(4, flexfs(["fsck", "--json"]).arg(&image)).0).unwrap();
+        let findings: Vec<&str> =
+            report["findings"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+        let entries = findings.iter().filter(|line| line.contains(": entry at slot ")).count();
+        assert!(entries >= 1 && findings.iter().any(|line| line.contains(": entry at slot ") && line.ends_with(why)));
+        let once: std::collections::BTreeSet<_> = findings.iter().collect();
+        assert_eq!(once.len(), findings.len(), "{findings:#?}");
+        let other = if why == "wrong checksum" { "could not be corrected" } else { "wrong checksum" };
+        assert!(!findings.iter().any(|line| line.contains(other)), "{findings:#?}");
+    }
+}
+
+/// Has the chip give up every page with `wanted` in it.
+fn give_up(image: &Path, wanted: &[u8]) {
+    let mut chip = Chip::open_image(image, false).unwrap();
+    let (mut found, mut page) = (0, vec![0; chip.geometry().page_bytes as usize]);
+    for (block, number) in chip.written_pages() {
+        chip.read(block, number, 0, &mut page, &mut [], Cause::Host).unwrap();
+        if page.windows(wanted.len()).any(|bytes| bytes == wanted) {
+            chip.corrupt_page(block, number, Corruption::Uncorrectable).unwrap();
+            found += 1;
+        }
+    }
+    assert!(found > 0, "stored as it is");
+    chip.sync_image().unwrap();
 }
