@@ -34,7 +34,7 @@ pub use fs::Fs;
 pub use fs::types::*;
 pub use manage::ledger::Work;
 pub use manage::life::{Outlook, Wanted};
-pub use mount::format::FormatOptions;
+pub use mount::format::{FormatOptions, most_blocks};
 pub use policy::allocate::{Allocate, predicted_idle_ns};
 pub use policy::migrate::Power;
 pub use policy::{Policy, wear};

@@ -11,6 +11,11 @@ use crate::format::tag::TAG_BYTES;
 
 /// A data chunk where pages are large enough.
 const CHUNK_BYTES: u32 = 4096;
+
+/// Bytes of a slot on a chip of such pages.
+pub fn slot_bytes(page_bytes: u32) -> u32 {
+    page_bytes.min(CHUNK_BYTES)
+}
 /// A chip must have this many blocks: anchors, index, two heads, a reserve.
 const BLOCKS_MIN: u32 = 12;
 
@@ -120,7 +125,7 @@ impl Shape {
         if geometry.page_bytes < 2048 || !geometry.page_bytes.is_power_of_two() || geometry.page_bytes > 65536 {
             return Err(Error::Unsuitable("pages must be 2 KiB to 64 KiB"));
         }
-        let slot_bytes = geometry.page_bytes.min(CHUNK_BYTES);
+        let slot_bytes = slot_bytes(geometry.page_bytes);
         let slots_per_page = geometry.page_bytes / slot_bytes;
         if (geometry.spare_bytes as usize) < TAG_BYTES * slots_per_page as usize {
             return Err(Error::Unsuitable("each 4 KiB of a page (or smaller page) needs 32 spare bytes for its tag"));

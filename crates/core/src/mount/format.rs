@@ -8,7 +8,7 @@ use nand::{Cause, Nand};
 
 use crate::error::{Error, Result};
 use crate::flash::newest;
-use crate::flash::shape::Shape;
+use crate::flash::shape::{Shape, slot_bytes};
 use crate::flash::slots::Slots;
 use crate::flash::{Flash, Phase};
 use crate::format::anchor::{ANCHOR_BLOCKS, LABEL_BYTES, fits_tables};
@@ -16,7 +16,7 @@ use crate::format::crc::crc32c;
 use crate::format::inode::{Inode, ROOT_INO, kind};
 use crate::format::manager::ManagerRecord;
 use crate::format::node::Body;
-use crate::format::table::{BlockEntry, Use};
+use crate::format::table::{BLOCK_BYTES, BlockEntry, Use};
 use crate::index::Index;
 use crate::policy::wear::Goal;
 use crate::store::Store;
@@ -56,6 +56,16 @@ impl Default for FormatOptions {
             now_ns: 0,
         }
     }
+}
+
+/// The blocks that a volume can have on a chip of such pages: as many as its block table can list.
+pub fn most_blocks(page_bytes: u32) -> u32 {
+    let slot_bytes = slot_bytes(page_bytes) as usize;
+    let mut tables = 0;
+    while fits_tables(slot_bytes, tables + 1) {
+        tables += 1;
+    }
+    u32::try_from(tables * (slot_bytes / BLOCK_BYTES)).unwrap_or(u32::MAX)
 }
 
 /// Formats the chip; everything on it is lost. A chip that cannot carry a volume is refused unchanged.

@@ -1,6 +1,7 @@
 //! The values that arguments take, read from what was typed.
 
 use std::ffi::OsStr;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -78,10 +79,23 @@ pub fn policy() -> impl TypedValueParser<Value = Policy> {
     Offered { names, read: policy_named }
 }
 
+/// How large an SLC buffer may be.
+const BUFFER_PERCENT: RangeInclusive<u8> = 1..=90;
+
 /// The policy of that name, with the parameters that are said.
 pub fn policy_named(name: &str) -> Result<Policy, String> {
     let names = Policy::PRESETS.map(Policy::name).join(", ");
-    Policy::from_text(name).map_err(|wrong| format!("\"{name}\": {wrong}; policies are {names}, slc-buffer=N%"))
+    let of_buffer = name.split(':').next().and_then(|first| first.strip_prefix("slc-buffer="));
+    Policy::from_text(name).map_err(|wrong| match of_buffer {
+        Some(percent) if Policy::from_text(&format!("slc-buffer={percent}")).is_err() => {
+            format!(
+                "\"{name}\": an SLC buffer is {} to {} % of the blocks",
+                BUFFER_PERCENT.start(),
+                BUFFER_PERCENT.end()
+            )
+        }
+        _ => format!("\"{name}\": {wrong}; policies are {names}, slc-buffer=N%"),
+    })
 }
 
 /// The lifetime that is to be guaranteed, and the length of a wear window behind a colon: `3y`, `3y:1d`; `none` for none.
@@ -125,13 +139,13 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offered<T> {
 
 /// A kind of chip.
 pub fn profile() -> impl TypedValueParser<Value = Profile> {
-    Offered { names: || chips::NAMES.to_vec(), read: read_profile }
+    Offered { names: chips::all_names, read: read_profile }
 }
 
 /// A built-in profile by its name, or one read from a file (whose name has a `.` or a `/` in it).
 pub fn read_profile(text: &str) -> Result<Profile, String> {
     if !text.contains(['.', '/']) {
-        let known = chips::NAMES.join(", ");
+        let known = chips::all_names().join(", ");
         return Profile::builtin(text)
             .map_err(|_| format!("no chip is called \"{text}\": there are {known}; or name a TOML file"));
     }
@@ -148,7 +162,8 @@ fn without_diagram(said: &str) -> String {
 }
 
 pub fn profile_help() -> String {
-    format!("The kind of chip: {}, or a TOML file that describes one", chips::NAMES.join(", "))
+    let (volumes, layers) = (chips::NAMES.join(", "), chips::only_for_layers().collect::<Vec<_>>().join(" and "));
+    format!("The kind of chip: {volumes}, for translation layers {layers} too, or a TOML file that describes one")
 }
 
 pub fn label(text: &str) -> Result<String, String> {
@@ -205,6 +220,19 @@ pub fn cache(text: &str) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_slc_buffer_that_is_too_large_is_told_how_large_it_may_be() {
+        for percent in [BUFFER_PERCENT.start(), BUFFER_PERCENT.end()] {
+            policy_named(&format!("slc-buffer={percent}%")).unwrap();
+        }
+        for wrong in ["0", "91", "101%", "300%", "many"] {
+            let why = policy_named(&format!("slc-buffer={wrong}")).unwrap_err();
+            assert!(why.ends_with("an SLC buffer is 1 to 90 % of the blocks"), "{why}");
+        }
+        assert!(policy_named("slc-buffer=5%:speed=9").unwrap_err().contains("a parameter is"));
+        assert!(policy_named("fastest").unwrap_err().contains("no policy has that name"));
+    }
 
     #[test]
     fn an_error_in_a_profile_is_told_by_line_and_column_without_a_diagram() {

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a server that is slow to answer keeps no key waiting.
 
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,13 +9,14 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
+use emulator::Chip;
 
-use crate::host::At;
 use crate::monitor::{self, Form};
 use crate::top::screen::{self, End, News};
 use crate::top::{self, Snapshot, State};
-use crate::{cli, output};
+use crate::translation::Held;
+use crate::{cli, image, output};
 
 pub fn run(args: &cli::Top) -> Result<ExitCode> {
     let (image, interval) = (args.image.as_path(), args.interval);
@@ -49,12 +49,21 @@ fn look(image: &Path) -> Result<Snapshot> {
         None if monitor::is_served(image) => {
             bail!("{shown}: its server does not answer; it does so to root and to whoever mounted it")
         }
-        None => {
-            fs::metadata(image).at(image)?;
-            bail!(
+        None => Err(not_mounted(image)),
+    }
+}
+
+/// Why nothing can be watched of what no server serves.
+fn not_mounted(image: &Path) -> Error {
+    let shown = image.display();
+    match Chip::open_image(image, true) {
+        Ok(chip) => match Held::on(chip) {
+            Some(held) => held.refusal(image),
+            None => anyhow!(
                 "{shown}: not mounted; mount it with `flexfs mount {shown} DIR`, or see it with `flexfs info {shown}`"
-            )
-        }
+            ),
+        },
+        Err(error) => image::refused(error),
     }
 }
 

@@ -213,11 +213,9 @@ fn a_chip_of_small_pages_is_refused() {
     let arguments = ["mkfs", "--size", "16MiB", "--profile", "k9f5608u0m"];
     assert_one_line(flexfs(&arguments).arg(&image), 1, "cannot carry FlexFS");
     assert_one_line(flexfs(&arguments).arg(&image), 1, "take --profile flexfs-mlc or codesign-mlc8 or tlc-3d");
-    for command in ["mkfs", "mount", "bench"] {
-        let help = flexfs(&[command, "--help"]).assert().success().get_output().clone();
-        let help = String::from_utf8(help.stdout).unwrap();
-        assert!(help.contains("tlc-3d") && !help.contains("k9f5608u0m"), "{help}");
-    }
+    let help = flexfs(&["mkfs", "--help"]).assert().success().get_output().clone();
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(help.contains("tlc-3d, for translation layers k9f5608u0m and k9k8g08u0m too"), "{help}");
     assert_eq!(entries(dir.path()), [] as [PathBuf; 0], "nothing is left behind");
     drop(Chip::create_image(&image, &Profile::builtin("k9f5608u0m").unwrap(), 1).unwrap());
     assert_refused(&image, "cannot carry FlexFS");
@@ -238,7 +236,7 @@ fn a_size_that_is_no_multiple_of_a_block_is_refused_with_the_multiple() {
         (["16385KiB", "flexfs-mlc"], "take --size 16MiB or --size 16.5MiB"),
         (["512MiB", "tlc-3d"], "take --size 504MiB or --size 516MiB"),
         (["5MiB", "tlc-3d"], "take --size 144MiB"),
-        (["2TiB", "flexfs-mlc"], "take a smaller --size"),
+        (["2TiB", "flexfs-mlc"], "take --size 148GiB or less"),
     ] {
         let mut mkfs = flexfs(&["mkfs", "--size", wrong[0], "--profile", wrong[1]]);
         assert_one_line(mkfs.arg(&image), 1, right);
@@ -428,4 +426,28 @@ fn json(command: &mut Command) -> Value {
     let output = command.assert().success().get_output().clone();
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// They suggested what was asked for, or named nothing, or only some of what there is.
+#[test]
+fn a_value_that_is_refused_is_told_with_what_would_be_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    for size in ["18446744073709551615", "1TiB"] {
+        let why = "at most 303,104 blocks fit; take --size 148GiB or less";
+        assert_one_line(flexfs(&["mkfs", "--size", size]).arg(&image), 1, why);
+    }
+    let buffer = "an SLC buffer is 1 to 90 % of the blocks";
+    assert_one_line(flexfs(&["mount", "-o", "policy=slc-buffer=101%"]).args([&image, dir.path()]), 2, buffer);
+    assert_one_line(flexfs(&["bench", "small", "--policy", "slc-buffer=0"]).arg("--json"), 2, buffer);
+    for command in ["mkfs", "mount", "bench", "replay"] {
+        let help = flexfs(&[command, "--help"]).assert().success().get_output().clone();
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        let refused = flexfs(&[command, "--profile", "no-such-chip"]).assert().code(2).get_output().clone();
+        let refused = String::from_utf8_lossy(&refused.stderr).into_owned();
+        for name in Profile::names() {
+            assert!(help.contains(name) && refused.contains(name), "{command}, {name}: {help}{refused}");
+        }
+    }
+    assert!(!image.exists());
 }

@@ -101,9 +101,21 @@ fn an_image_that_is_not_mounted_is_refused_by_name_with_what_to_do() {
             "{said}"
         );
     }
-    let missing = output(flexfs(["top"]).arg(dir.path().join("none")));
-    assert_eq!(missing.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("none: no such file"));
+    let layer = dir.path().join("layer.img");
+    let small_pages = ["mkfs", "--size", "16MiB", "--profile", "k9f5608u0m", "--ftl", "log-block"];
+    run(flexfs(small_pages).arg(&layer));
+    let text = dir.path().join("text");
+    std::fs::write(&text, "no image").unwrap();
+    for (path, why) in [
+        (dir.path().join("none"), "none: no such image; make one with"),
+        (dir.path().to_path_buf(), ": a directory, not a chip image; name the image file"),
+        (layer, "layer.img: it holds a log-block translation layer, not a file system; `flexfs info"),
+        (text, "text: not a chip image"),
+    ] {
+        let refused = output(flexfs(["top", "--once"]).arg(path));
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(1) && is_one_line(&refused.stderr) && said.contains(why), "{said}");
+    }
 }
 
 #[test]
