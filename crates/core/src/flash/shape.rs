@@ -16,6 +16,7 @@ const CHUNK_BYTES: u32 = 4096;
 pub fn slot_bytes(page_bytes: u32) -> u32 {
     page_bytes.min(CHUNK_BYTES)
 }
+
 /// A chip must have this many blocks: anchors, index, two heads, a reserve.
 const BLOCKS_MIN: u32 = 12;
 

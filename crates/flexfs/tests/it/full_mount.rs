@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 
-use crate::common::{Mount, assert_clean, image};
+use crate::common::{Mount, assert_clean, image, wait_for};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
 /// How much the kernel may take beyond the space, before the writer is told.
@@ -33,6 +33,11 @@ fn a_write_beyond_the_space_fails_soon_after_it() {
         let _ = file.sync_all();
         drop(file);
         fs::remove_file(mount.join("endless")).unwrap();
+        // The kernel tells the server of the last close when it comes to it: until then the file keeps its space.
+        wait_for("the space of the removed file", || {
+            let stat = statvfs(&mount.path).unwrap();
+            stat.f_bavail * stat.f_frsize > 2 * bytes.len() as u64
+        });
         fs::write(mount.join("after"), &bytes).unwrap();
         File::open(mount.join("after")).unwrap().sync_all().unwrap();
         mount.unmount();
