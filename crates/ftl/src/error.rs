@@ -21,6 +21,9 @@ pub enum Error {
     /// So many blocks have gone bad that nothing more can be written.
     #[error("no free block is left: too many have gone bad")]
     WornOut,
+    /// The map's blocks have no room for a change of so many pages.
+    #[error("the map's blocks have no room for {pages} pages more")]
+    MapFull { pages: u32 },
     /// An earlier write failed half way; what is stored can still be read, after the device is opened again.
     #[error("an earlier write failed: open the device again")]
     Failed,

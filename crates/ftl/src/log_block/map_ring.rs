@@ -6,16 +6,30 @@
 use nand::{Cause, Nand};
 
 use super::map_blocks::{Books, MapBlocks};
-use crate::Result;
 use crate::flash::{Flash, Outcome, Place};
+use crate::{Error, Result};
 
 /// Pages kept beyond those that cleaning takes: a mount after a power cut uses up two.
 const SLACK_PAGES: u32 = 4;
+/// A sequence takes one of so many pages of a map block at most,
+const SEQUENCE_SHARE: u32 = 4;
+/// or two where that is less: a request that is undone has log blocks at its both ends.
+const SEQUENCE_MIN: u32 = 2;
 
 impl MapBlocks {
+    /// Pages of a sequence at most: so few that a map block whose next one is clean has room for them.
+    pub fn sequence_max<N: Nand>(flash: &Flash<N>) -> u32 {
+        (flash.pages_per_block() / SEQUENCE_SHARE).max(SEQUENCE_MIN)
+    }
+
     /// Sees to it that a sequence of so many pages can be written, and the next map block be cleaned after it.
     pub fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, pages: u32) -> Result<()> {
+        if pages > Self::sequence_max(flash) {
+            return Err(Error::MapFull { pages });
+        }
         self.fill_suspect(flash)?;
+        // A turn of the round packs all that counts, and leaves the blocks after it clean.
+        let mut blocks_left = 2 * (self.record.ring.len() + 1);
         loop {
             let remaining = flash.pages_per_block().saturating_sub(self.next_page);
             let (valid, fragment) = self.valid_in_next(flash);
@@ -30,9 +44,14 @@ impl MapBlocks {
                         self.replace_current(flash, books)?;
                     }
                 }
-                // Repeated power cuts can use up the pages that were kept for it.
-                Some(_) => self.extend(flash, books)?,
-                None => self.advance(flash, books)?,
+                begun => {
+                    blocks_left = blocks_left.checked_sub(1).ok_or(Error::MapFull { pages })?;
+                    match begun {
+                        // Repeated power cuts can use up the pages that were kept for it.
+                        Some(_) => self.extend(flash, books)?,
+                        None => self.advance(flash, books)?,
+                    }
+                }
             }
         }
     }
@@ -116,5 +135,32 @@ impl MapBlocks {
     pub(super) fn replace_current<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>) -> Result<()> {
         flash.mark_bad(self.block_at(self.current))?;
         self.extend(flash, books)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use emulator::{Chip, Profile};
+
+    use super::*;
+    use crate::log_block::LogBlock;
+    use crate::{Format, Options};
+
+    /// The round was turned without end.
+    #[test]
+    fn a_sequence_of_more_pages_than_a_map_block_has_room_for_is_refused() {
+        let profile = Profile::builtin("k9f5608u0m").unwrap();
+        let format = Format { volume: 1, extra_blocks: 32, logs: 8, map_blocks: 3 };
+        let mut device =
+            LogBlock::format(Chip::without_data(&profile, 1).unwrap(), &format, Options::default()).unwrap();
+        let most = MapBlocks::sequence_max(&device.flash);
+        for pages in [1, most] {
+            device.make_map_room(pages, None).unwrap();
+        }
+        let erases = device.flash.counts().all_erases();
+        for pages in [most + 1, 33, u32::MAX] {
+            assert_eq!(device.make_map_room(pages, None), Err(Error::MapFull { pages }));
+        }
+        assert_eq!(device.flash.counts().all_erases(), erases);
     }
 }

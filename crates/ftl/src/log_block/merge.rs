@@ -161,11 +161,11 @@ impl<N: Nand> LogBlock<N> {
         Ok(if outcome == Outcome::Done { Written::Whole } else { Written::Failed })
     }
 
-    /// Sees to it that so many changes of the map can be committed. Pages of the map that this takes say that every request up
-    /// to the stamp `resolved` is whole, or every request so far.
-    pub(super) fn make_map_room(&mut self, changes: u32, resolved: Option<u64>) -> Result<()> {
+    /// Sees to it that so many pages of the map can be written in one sequence. Pages of the map that this takes say that every
+    /// request up to the stamp `resolved` is whole, or every request so far.
+    pub(super) fn make_map_room(&mut self, pages: u32, resolved: Option<u64>) -> Result<()> {
         let books = &mut Books { logs: &self.logs, pool: &mut self.pool, resolved };
-        self.table.make_room(&mut self.flash, books, changes)
+        self.table.make_room(&mut self.flash, books, pages)
     }
 
     /// Data blocks change their places, all or none; their log blocks, and the blocks they stood in, become free. The block

@@ -45,10 +45,30 @@ impl Table {
         Ok(self.find(flash, block)?.filter(|standing| !standing.is_empty).map(|standing| standing.block))
     }
 
-    /// Sees to it that so many changes can be written in one sequence.
-    pub fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, changes: u32) -> Result<()> {
+    /// Pages of a sequence that changes these data blocks' places, which are in ascending order: one for each fragment.
+    pub fn pages_of(&self, blocks: impl Iterator<Item = u32>) -> u32 {
         match self {
-            Table::Mapped(map) => map.make_room(flash, books, changes),
+            Table::Mapped(map) => {
+                let mut last = None;
+                blocks.map(|block| map.shape.split(block).0).filter(|&its| last.replace(its) != Some(its)).count()
+                    as u32
+            }
+            Table::Scanned(_) => 0,
+        }
+    }
+
+    /// Neighbours from a data block on whose places stand in so many pages of the map.
+    pub fn neighbours(&self, block: u32, pages: u32) -> u32 {
+        match self {
+            Table::Mapped(map) => ((map.shape.split(block).0 + pages) * map.shape.entries()).saturating_sub(block),
+            Table::Scanned(_) => u32::MAX,
+        }
+    }
+
+    /// Sees to it that a sequence of so many pages can be written.
+    pub fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, pages: u32) -> Result<()> {
+        match self {
+            Table::Mapped(map) => map.make_room(flash, books, pages),
             Table::Scanned(_) => Ok(()),
         }
     }

@@ -1,13 +1,17 @@
-//! Giving sectors up: whole blocks in the map, others by a page of their log blocks that lists them.
+//! Giving sectors up: whole blocks in the map, those of one fragment at once, others by a page of their log blocks that lists
+//! them.
 //!
 //! Invariant: each data block's part of it is durable as a whole or not at all.
+
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use nand::Nand;
 
 use super::LogBlock;
 use super::fragment::Standing;
 use super::map_blocks::Change;
-use super::write::{ATTEMPTS, Part, Wrote, parts};
+use super::write::{ATTEMPTS, Part, Wrote, parts, wholes};
 use crate::device::Span;
 use crate::flash::tag::{Kind, Tag};
 use crate::{Error, Result};
@@ -16,18 +20,41 @@ impl<N: Nand> LogBlock<N> {
     /// Gives a span up: whole blocks in the map, or by a page of their log blocks like the other parts.
     pub(super) fn trim_span(&mut self, span: Span) -> Result<()> {
         let pages = self.flash.pages_per_block();
+        let in_map = if self.table.is_on_flash() { wholes(span, pages) } else { 0..0 };
         for part in parts(span, pages).filter(|_| span.count > 0) {
-            let standing = self.table.find(&mut self.flash, part.block)?;
-            let holds = standing.is_some_and(|standing| !standing.is_empty);
-            let has_log = self.log_of(part.block).is_some();
-            match standing {
-                _ if !holds && !has_log => {}
-                Some(old) if self.is_whole(&part) && self.table.is_on_flash() => {
-                    self.make_map_room(1, None)?;
-                    self.commit(&[Change { block: part.block, now: Standing { is_empty: true, ..old } }], None)?;
-                }
-                _ => self.trim_in_log(part)?,
+            if part.block == in_map.start {
+                self.trim_in_map(in_map.clone())?;
             }
+            if !in_map.contains(&part.block) && self.holds(part.block)? {
+                self.trim_in_log(part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a data block holds anything, or its log block does.
+    fn holds(&mut self, block: u32) -> Result<bool> {
+        Ok(self.log_of(block).is_some() || self.table.holder(&mut self.flash, block)?.is_some())
+    }
+
+    /// Gives whole data blocks up, with a page of the map for those of each fragment.
+    fn trim_in_map(&mut self, blocks: Range<u32>) -> Result<()> {
+        let mut next = blocks.start;
+        while next < blocks.end {
+            let end = blocks.end.min(next.saturating_add(self.table.neighbours(next, 1)));
+            let mut changes = Vec::new();
+            for block in next..end {
+                if self.holds(block)?
+                    && let Some(old) = self.table.find(&mut self.flash, block)?
+                {
+                    changes.push(Change { block, now: Standing { is_empty: true, ..old } });
+                }
+            }
+            if !changes.is_empty() {
+                self.make_map_room(1, None)?;
+                self.commit(&changes, None)?;
+            }
+            next = end;
         }
         Ok(())
     }

@@ -5,11 +5,12 @@
 //! Invariant: until that program nothing of the request counts after a power cut, and from then on all of it does.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use nand::{Cause, Nand};
 
 use super::log::Log;
-use super::map_blocks::Change;
+use super::map_blocks::{Change, MapBlocks};
 use super::merge::holding;
 use super::{LogBlock, RESERVE_BLOCKS};
 use crate::device::Span;
@@ -36,11 +37,22 @@ pub(super) enum Wrote {
     Failed(u32),
 }
 
+/// The data blocks, of so many pages, that a span has sectors of.
+fn touched(span: Span, pages: u32) -> Range<u64> {
+    span.first / u64::from(pages)..(span.first + span.count).div_ceil(u64::from(pages))
+}
+
+/// Those that it has all sectors of.
+pub(super) fn wholes(span: Span, pages: u32) -> Range<u32> {
+    let (first, end) = (span.first.div_ceil(u64::from(pages)), (span.first + span.count) / u64::from(pages));
+    first as u32..end.max(first) as u32
+}
+
 /// Takes a span apart by blocks of so many pages.
 pub(super) fn parts(span: Span, pages: u32) -> impl Iterator<Item = Part> + Clone {
-    let pages = u64::from(pages);
-    let (first, end) = (span.first, span.first + span.count);
-    (first / pages..end.div_ceil(pages)).map(move |block| {
+    let blocks = touched(span, pages);
+    let (pages, first, end) = (u64::from(pages), span.first, span.first + span.count);
+    blocks.map(move |block| {
         let (start, stop) = ((block * pages).max(first), ((block + 1) * pages).min(end));
         Part { block: block as u32, offset: (start % pages) as u32, count: (stop - start) as u32 }
     })
@@ -69,22 +81,19 @@ impl<N: Nand> LogBlock<N> {
     }
 
     /// How many of the sectors can be written at once: the whole blocks among them need free blocks until they are
-    /// committed, of which each log block that is reclaimed gives one.
+    /// committed, of which each log block that is reclaimed gives one, and a page of the map for each fragment.
     fn at_once(&self, span: Span) -> Result<u64> {
         let pages = self.flash.pages_per_block();
-        let whole = parts(span, pages).filter(|part| self.is_whole(part)).count() as u32;
-        let reclaimable = self.logs.iter().filter(|log| parts(span, pages).all(|part| part.block != log.owner)).count();
+        let whole = wholes(span, pages);
+        let reclaimable = self.logs.iter().filter(|log| !touched(span, pages).contains(&u64::from(log.owner))).count();
         let can_be_had = (self.pool.free() + reclaimable as u32).saturating_sub(RESERVE_BLOCKS + 2);
-        if whole <= can_be_had.max(1) {
+        let most = can_be_had.max(1).min(self.table.neighbours(whole.start, MapBlocks::sequence_max(&self.flash)));
+        if whole.len() <= most as usize {
             return Ok(span.count);
         }
         match self.options.too_large {
-            TooLarge::Refuse => Err(Error::TooLarge { count: span.count, needed: whole, free: can_be_had }),
-            TooLarge::Split => {
-                let pages = u64::from(pages);
-                let first = span.first.div_ceil(pages) * pages - span.first;
-                Ok((first + u64::from(can_be_had.max(1)) * pages).min(span.count))
-            }
+            TooLarge::Refuse => Err(Error::TooLarge { count: span.count, needed: whole.len() as u32, free: most }),
+            TooLarge::Split => Ok(u64::from(whole.start + most) * u64::from(pages) - span.first),
         }
     }
 
@@ -116,23 +125,23 @@ impl<N: Nand> LogBlock<N> {
                 None => wanted += 1,
             }
         }
-        let whole = parts(span, pages).filter(|part| part.count == pages).count() as u32;
+        let (touched, wholes) = (touched(span, pages), wholes(span, pages));
+        let whole = wholes.len() as u32;
         while self.logs.len() as u32 + wanted > self.logs_max || self.pool.free() < whole + wanted + RESERVE_BLOCKS {
-            let others = self.log_views().filter(|(at, _)| {
-                self.logs.get(*at).is_some_and(|log| parts(span, pages).all(|part| part.block != log.owner))
-            });
+            let is_other = |log: &Log| !touched.contains(&u64::from(log.owner));
+            let others = self.log_views().filter(|(at, _)| self.logs.get(*at).is_some_and(is_other));
             let victim = self.options.victim.choose(others).ok_or(match whole {
                 0 => Error::WornOut,
                 needed => Error::TooLarge { count: span.count, needed, free: self.pool.free() },
             })?;
             self.reclaim(victim)?;
         }
-        self.make_map_room(whole, None)
+        self.make_map_room(self.table.pages_of(wholes), None)
     }
 
     fn write_parts(&mut self, all: Span, span: Span, data: &[u8], changes: &mut Vec<Change>) -> Result<Wrote> {
         let pages = self.flash.pages_per_block();
-        let whole = parts(span, pages).any(|part| part.count == pages);
+        let whole = !wholes(span, pages).is_empty();
         let last = span.first + span.count - 1;
         for part in parts(span, pages) {
             let target = if self.is_whole(&part) {
@@ -204,5 +213,7 @@ mod tests {
         assert_eq!(all, [part(0, 30, 2), part(1, 0, 32), part(2, 0, 6)]);
         let one: Vec<Part> = parts(Span { first: 64, count: 32 }, 32).collect();
         assert_eq!(one, [part(2, 0, 32)]);
+        let whole = |first, count| wholes(Span { first, count }, 32);
+        assert_eq!((whole(30, 40), whole(64, 32), whole(63, 2), whole(65, 30)), (1..2, 2..3, 2..2, 3..3));
     }
 }

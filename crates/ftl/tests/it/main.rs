@@ -1,0 +1,3 @@
+//! The translation layers from outside, on emulated chips.
+
+mod large_requests;
