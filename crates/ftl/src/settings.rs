@@ -29,7 +29,8 @@ const EXTRA_SHARE: u32 = 64;
 const EXTRA_MIN: u32 = 32;
 /// Where the page map is on flash: as many as its translation pages fill, as many again, and so many.
 const EXTRA_BESIDE_MAP: u32 = 16;
-/// Log blocks of a usual volume, and of one with at least twice the extra blocks (§V).
+/// Log blocks of a usual volume, and of one with at least twice the extra blocks (§V). Where the map is so large that blocks are in
+/// reserve, memory is for the map.
 const LOGS: [u32; 2] = [8, 16];
 
 impl Format {
@@ -43,13 +44,14 @@ impl Format {
                 let of_map = blocks_of_map(page_bytes, pages_per_block, blocks, blocks);
                 extra_blocks.max(EXTRA_BESIDE_MAP + 2 * of_map)
             }
-            _ => extra_blocks.min(Shape::extra_blocks_max(page_bytes, blocks)),
+            _ => extra_blocks,
         };
         let [few, many] = LOGS;
-        let logs = if extra_blocks < 2 * EXTRA_MIN { few } else { many };
+        let has_reserve = scheme == Scheme::LogBlock && extra_blocks > Shape::listed_max(page_bytes, blocks);
+        let logs = if has_reserve || extra_blocks < 2 * EXTRA_MIN { few } else { many };
         let mut format = Self { volume, extra_blocks, logs, map_blocks: 0 };
         if scheme == Scheme::LogBlock {
-            let shape = Shape::new(page_bytes, blocks, blocks.saturating_sub(extra_blocks), extra_blocks)?;
+            let shape = Shape::new(page_bytes, blocks, blocks.saturating_sub(extra_blocks), extra_blocks);
             format.map_blocks = shape.map_blocks_min(pages_per_block).max(3);
         }
         Ok(format)
@@ -95,7 +97,7 @@ mod tests {
     #[test]
     fn the_usual_format_fits_small_and_large_chips_of_every_scheme() {
         let sizes =
-            [("k9f5608u0m", 2 << 20), ("k9f5608u0m", 16 << 20), ("k9f5608u0m", 256 << 20), ("k9k8g08u0m", 1 << 30)];
+            [("k9f5608u0m", 2 << 20), ("k9f5608u0m", 16 << 20), ("k9f5608u0m", 1 << 30), ("k9k8g08u0m", 1 << 30)];
         for (profile, bytes) in sizes {
             let profile = Profile::builtin(profile).unwrap().with_capacity(bytes).unwrap();
             for scheme in Scheme::ALL {

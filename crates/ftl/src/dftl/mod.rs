@@ -78,7 +78,7 @@ impl<N: Nand> Dftl<N> {
             return Err(Error::Unfit("ten extra blocks are needed, and those that translation pages fill"));
         }
         let (volume, scheme) = (format.volume, Scheme::Dftl.code());
-        let record = Record { volume, scheme, data_blocks, logs: map_blocks, ring: Vec::new() };
+        let record = Record { volume, scheme, data_blocks, logs: map_blocks, ..Record::default() };
         Anchors::format(&mut flash)?.write(&mut flash, &record)?;
         let mut device = Self::empty(flash, &record);
         device.pages.adopt(&device.flash);

@@ -74,7 +74,7 @@ impl<N: Nand> Fast<N> {
             return Err(Error::Unfit("a log block, a stream block, and four free blocks beside them are needed"));
         }
         let (volume, logs) = (format.volume, format.logs);
-        let record = Record { volume, scheme: Scheme::Fast.code(), data_blocks, logs, ring: Vec::new() };
+        let record = Record { volume, scheme: Scheme::Fast.code(), data_blocks, logs, ..Record::default() };
         Anchors::format(&mut flash)?.write(&mut flash, &record)?;
         let mut device = Self::empty(flash, data_blocks, logs);
         let free = (ANCHOR_BLOCKS..device.flash.blocks()).filter(|&block| !device.flash.is_bad(block));

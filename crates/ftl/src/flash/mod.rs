@@ -10,6 +10,7 @@ pub mod counts;
 pub mod latest;
 pub mod pages;
 pub mod pool;
+mod record;
 pub mod tag;
 
 use alloc::vec::Vec;

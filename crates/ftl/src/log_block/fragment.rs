@@ -5,8 +5,6 @@
 
 use alloc::vec::Vec;
 
-use crate::{Error, Result};
-
 /// The sizes of fragments on one chip.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -16,14 +14,18 @@ pub(crate) struct Shape {
     entry_bytes: usize,
     /// Fragments of the block map.
     pub count: u32,
+    /// Fragments of the reserve, which come after those.
+    pub reserve: u32,
     /// Whether the directory fits the pool's fragment.
     pub holds_directory: bool,
 }
 
 /// Bytes before the entries of the pool's fragment: how many there are of each kind, and the stamp.
-const COUNT_BYTES: usize = 8;
+const COUNT_BYTES: usize = 6;
 const HEAD_BYTES: usize = COUNT_BYTES + 8;
 const DIRECTORY_ENTRY_BYTES: usize = 4;
+/// Entries of the pool's fragment that are kept for a map block that leaves the round.
+const SPARE_ENTRIES: u32 = 1;
 
 /// Pages of the map blocks for each fragment of the map, one map block left out: with fewer, cleaning would go in circles.
 const MAP_SHARE: u32 = 2;
@@ -32,32 +34,46 @@ const MAP_PAGES_MIN: u32 = 4;
 
 /// Bytes of an entry: a block's number, and a bit.
 fn entry_bytes(blocks: u32) -> usize {
-    if blocks <= u32::from(u16::MAX >> 1) { 2 } else { 4 }
+    match blocks {
+        0..0x8000 => 2,
+        0x8000..0x80_0000 => 3,
+        _ => 4,
+    }
 }
 
 impl Shape {
-    /// The fragments of a chip, of whose blocks `extra_blocks` are no data blocks.
-    pub fn new(page_bytes: usize, blocks: u32, data_blocks: u32, extra_blocks: u32) -> Result<Self> {
-        let bytes = page_bytes / 2;
-        let entry_bytes = entry_bytes(blocks);
-        let count = data_blocks.div_ceil((bytes / entry_bytes) as u32);
-        // The round of map blocks grows by one when one of them fails.
-        let pool_bytes = HEAD_BYTES + (extra_blocks as usize + 1) * entry_bytes;
-        if pool_bytes > bytes {
-            return Err(Error::Unfit("the log blocks and free blocks do not fit one fragment of the map"));
-        }
-        let holds_directory = pool_bytes + count as usize * DIRECTORY_ENTRY_BYTES <= bytes;
-        Ok(Self { bytes, entry_bytes, count, holds_directory })
+    /// The fragments of a chip with so many data blocks, and so many log blocks and free blocks beside them. Of these the pool's
+    /// fragment lists what it has room for; the others are the reserve.
+    pub fn new(page_bytes: usize, blocks: u32, data_blocks: u32, others: u32) -> Self {
+        let listed = Self::listed_max(page_bytes, blocks);
+        Self::with_reserve(page_bytes, blocks, data_blocks, others.min(listed), others.saturating_sub(listed))
     }
 
-    /// Extra blocks that fit the pool's fragment.
-    pub fn extra_blocks_max(page_bytes: usize, blocks: u32) -> u32 {
-        ((page_bytes / 2).saturating_sub(HEAD_BYTES) / entry_bytes(blocks)).saturating_sub(1) as u32
+    /// The fragments of a chip whose pool's fragment lists so many blocks, and that has so many in reserve.
+    pub fn with_reserve(page_bytes: usize, blocks: u32, data_blocks: u32, listed: u32, reserve: u32) -> Self {
+        let bytes = page_bytes / 2;
+        let entry_bytes = entry_bytes(blocks);
+        let entries = ((bytes / entry_bytes) as u32).max(1);
+        let (count, reserve) = (data_blocks.div_ceil(entries), reserve.div_ceil(entries));
+        let pool_bytes = HEAD_BYTES + (listed + SPARE_ENTRIES) as usize * entry_bytes;
+        // With a reserve the pool's fragment is full again whenever a block has gone bad.
+        let holds_directory = reserve == 0 && pool_bytes + count as usize * DIRECTORY_ENTRY_BYTES <= bytes;
+        Self { bytes, entry_bytes, count, reserve, holds_directory }
+    }
+
+    /// Log blocks and free blocks that the pool's fragment lists at most, one left out that may leave the round of map blocks.
+    pub fn listed_max(page_bytes: usize, blocks: u32) -> u32 {
+        (((page_bytes / 2).saturating_sub(HEAD_BYTES) / entry_bytes(blocks)) as u32).saturating_sub(SPARE_ENTRIES)
+    }
+
+    /// All fragments.
+    pub fn fragments(&self) -> u32 {
+        self.count + self.reserve
     }
 
     /// The fewest map blocks in which the map can be turned over.
     pub fn map_blocks_min(&self, pages_per_block: u32) -> u32 {
-        1 + (MAP_SHARE * self.count + MAP_PAGES_MIN).div_ceil(pages_per_block)
+        1 + (MAP_SHARE * self.fragments() + MAP_PAGES_MIN).div_ceil(pages_per_block)
     }
 
     /// Entries of a fragment.
@@ -92,11 +108,17 @@ impl Shape {
         bytes.iter().rev().fold(0, |all, &byte| all << 8 | u32::from(byte))
     }
 
+    /// Whether the pool's fragment has room for these lists.
+    pub fn has_room(&self, pool: &Listed) -> bool {
+        let entries = (pool.logs.len() + pool.free.len()) * self.entry_bytes;
+        HEAD_BYTES + entries + pool.directory.len() * DIRECTORY_ENTRY_BYTES <= self.bytes
+    }
+
     /// Puts the pool's fragment into `bytes`.
     pub fn encode(&self, pool: &Listed, bytes: &mut [u8]) {
-        let counts = [pool.logs.len(), pool.free.len(), pool.ring.len(), pool.directory.len()];
+        let counts = [pool.logs.len(), pool.free.len(), pool.directory.len()];
         let head = counts.into_iter().flat_map(|count| (count as u16).to_le_bytes());
-        let blocks = pool.logs.iter().chain(&pool.free).chain(&pool.ring);
+        let blocks = pool.logs.iter().chain(&pool.free);
         let blocks = blocks.flat_map(|block| block.to_le_bytes().into_iter().take(self.entry_bytes));
         let places = pool.directory.iter().flat_map(|place| place.to_le_bytes());
         let head = head.chain(pool.resolved.to_le_bytes());
@@ -116,11 +138,11 @@ impl Shape {
             rest = after;
             Some(these.chunks_exact(self.entry_bytes).map(|entry| self.number(entry)).collect::<Vec<u32>>())
         };
-        let (logs, free, ring) = (blocks(counts.next()?)?, blocks(counts.next()?)?, blocks(counts.next()?)?);
+        let (logs, free) = (blocks(counts.next()?)?, blocks(counts.next()?)?);
         let places = rest.get(..counts.next()? * DIRECTORY_ENTRY_BYTES)?.chunks_exact(DIRECTORY_ENTRY_BYTES);
         let directory =
             places.map(|bytes| bytes.iter().rev().fold(0, |all, &byte| all << 8 | u32::from(byte))).collect();
-        Some(Listed { logs, free, ring, directory, resolved })
+        Some(Listed { logs, free, directory, resolved })
     }
 }
 
@@ -137,8 +159,6 @@ pub(crate) struct Standing {
 pub(crate) struct Listed {
     pub logs: Vec<u32>,
     pub free: Vec<u32>,
-    /// The map blocks in their round.
-    pub ring: Vec<u32>,
     /// Where the newest page of each fragment stands; empty where it does not fit.
     pub directory: Vec<u32>,
     /// Every request whose pages have stamps up to this one is whole, or left nothing.
@@ -151,12 +171,11 @@ mod tests {
 
     #[test]
     fn a_pool_s_fragment_reads_as_it_was_written() {
-        let shape = Shape::new(512, 1024, 1008, 16).unwrap();
-        assert_eq!((shape.entries(), shape.count, shape.holds_directory), (128, 8, true));
+        let shape = Shape::new(512, 1024, 1008, 16);
+        assert_eq!((shape.entries(), shape.count, shape.reserve, shape.holds_directory), (128, 8, 0, true));
         let pool = Listed {
             logs: alloc::vec![5, 9],
             free: alloc::vec![1000, 7, 8],
-            ring: alloc::vec![2, 3],
             directory: alloc::vec![u32::MAX, 77],
             resolved: 1 << 39,
         };
@@ -168,18 +187,25 @@ mod tests {
 
     #[test]
     fn a_map_entry_reads_as_it_was_set() {
-        let shape = Shape::new(2048, 8192, 8128, 64).unwrap();
+        let shape = Shape::new(2048, 8192, 8128, 64);
         let mut fragment = alloc::vec![0; shape.bytes];
-        for is_empty in [true, false] {
-            let standing = Standing { block: 8000, is_empty };
-            shape.set_entry(&mut fragment, 3, standing);
-            assert_eq!(shape.entry(&fragment, 3), Some(standing));
-        }
         assert_eq!(shape.split(1300), (2, 276));
+        for (blocks, block) in [(8192, 8000), (0x8000, 0x7fff), (0x8_0000, 0x7_fff0), (0x200_0000, 0x1ff_fff0)] {
+            let shape = Shape::new(2048, blocks, blocks - 64, 64);
+            for standing in [true, false].map(|is_empty| Standing { block, is_empty }) {
+                shape.set_entry(&mut fragment, 3, standing);
+                assert_eq!(shape.entry(&fragment, 3), Some(standing));
+            }
+        }
     }
 
     #[test]
-    fn more_blocks_than_a_fragment_has_entries_for_are_refused() {
-        assert!(Shape::new(512, 1024, 800, 224).is_err());
+    fn blocks_that_the_pool_s_fragment_has_no_room_for_are_in_reserve() {
+        let shape = Shape::new(512, 1024, 768, 256);
+        assert_eq!((Shape::listed_max(512, 1024), shape.count, shape.reserve), (120, 6, 2));
+        let most = Listed { free: alloc::vec![7; 121], ..Listed::default() };
+        let mut bytes = [0; 256];
+        shape.encode(&most, &mut bytes);
+        assert_eq!(shape.decode(&bytes), Some(most));
     }
 }

@@ -10,6 +10,7 @@ use nand::{Cause, Nand};
 
 use super::fragment::{Listed, Shape, Standing};
 use super::log::Log;
+use super::places::Places;
 use crate::flash::anchor::{Anchors, Record};
 use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};
@@ -53,7 +54,7 @@ pub(super) struct MapBlocks {
     /// The next map block of the round needs no erase before it is used.
     pub(super) next_is_erased: bool,
     /// Where the newest page of each fragment stands.
-    pub(super) directory: Vec<u32>,
+    pub(super) directory: Places,
     /// The fragment in `cache`.
     pub(super) cached: u32,
     pub(super) cache: Vec<u8>,
@@ -61,6 +62,8 @@ pub(super) struct MapBlocks {
     pub(super) turns: u32,
     /// After so many of them one is exchanged for a free block; 0: never.
     pub(super) swap_every: u32,
+    /// Fragments of the reserve that may have blocks still; they are used up from the last one on.
+    pub(super) reserve_left: u32,
 }
 
 impl MapBlocks {
@@ -71,6 +74,7 @@ impl MapBlocks {
         record: Record,
         books: &mut Books<'_>,
         data: &[u32],
+        reserve: &[u32],
     ) -> Result<Self> {
         let first = *record.ring.first().ok_or(Error::Unfit("the map needs blocks"))?;
         if flash.erase(first, Cause::Metadata)? == Outcome::Failed {
@@ -85,6 +89,9 @@ impl MapBlocks {
             let changes = (first..).zip(blocks.iter().map(empty)).map(|(block, now)| Change { block, now });
             map.write(flash, books, &changes.collect::<Vec<_>>())?;
         }
+        for (fragment, blocks) in (shape.count..).zip(reserve.chunks(shape.entries() as usize)) {
+            map.format_reserve(flash, books, fragment, blocks)?;
+        }
         map.anchors.write(flash, &map.record)?;
         Ok(map)
     }
@@ -97,7 +104,7 @@ impl MapBlocks {
         swap_every: u32,
     ) -> Self {
         let cache = alloc::vec![0xff; flash.page_bytes() / 2];
-        let directory = alloc::vec![NOWHERE; shape.count as usize];
+        let directory = Places::new(shape.fragments(), u64::from(flash.blocks()) * u64::from(flash.pages_per_block()));
         let ring_len = record.ring.len();
         Self {
             shape,
@@ -113,6 +120,7 @@ impl MapBlocks {
             cache,
             turns: 0,
             swap_every,
+            reserve_left: shape.reserve,
         }
     }
 
@@ -141,23 +149,21 @@ impl MapBlocks {
             return Ok(());
         }
         self.cached = NO_FRAGMENT;
-        let place = self.directory.get(fragment as usize).copied().unwrap_or(NOWHERE);
-        if place == NOWHERE {
+        let Some(place) = self.directory.get(fragment) else {
             self.cache.fill(0xff);
-        } else {
-            let (block, page) = flash.split(u64::from(place));
-            let found = flash.read(Place { block, page }, &mut [], Cause::Metadata)?;
-            let half = flash.page().get(self.shape.bytes..).unwrap_or_default();
-            match found {
-                Found::Page(tag)
-                    if tag.kind == Kind::Map && tag.logical == fragment && half.len() == self.cache.len() =>
-                {
-                    self.cache.copy_from_slice(half);
-                }
-                _ => {
-                    let first = u64::from(fragment) * u64::from(self.shape.entries());
-                    return Err(Error::Unreadable { sector: first * u64::from(flash.pages_per_block()) });
-                }
+            self.cached = fragment;
+            return Ok(());
+        };
+        let (block, page) = flash.split(u64::from(place));
+        let found = flash.read(Place { block, page }, &mut [], Cause::Metadata)?;
+        let half = flash.page().get(self.shape.bytes..).unwrap_or_default();
+        match found {
+            Found::Page(tag) if tag.kind == Kind::Map && tag.logical == fragment && half.len() == self.cache.len() => {
+                self.cache.copy_from_slice(half);
+            }
+            _ => {
+                let first = u64::from(fragment) * u64::from(self.shape.entries());
+                return Err(Error::Unreadable { sector: first * u64::from(flash.pages_per_block()) });
             }
         }
         self.cached = fragment;
@@ -214,15 +220,21 @@ impl MapBlocks {
     ) -> Result<Outcome> {
         let at = Place { block: self.block_at(self.current), page: self.next_page };
         let packed = self.pack(flash, at);
-        let slot = self.directory.get_mut(fragment as usize);
-        let was = slot.map(|slot| core::mem::replace(slot, packed));
+        let was = self.directory.get(fragment);
+        self.directory.set(fragment, Some(packed));
         let listed = Listed {
             logs: books.logs.iter().map(|log| log.block).collect(),
             free: books.pool.listed().collect(),
-            ring: self.record.ring.clone(),
-            directory: if self.shape.holds_directory { self.directory.clone() } else { Vec::new() },
+            directory: if self.shape.holds_directory {
+                self.directory.iter().map(|place| place.unwrap_or(NOWHERE)).collect()
+            } else {
+                Vec::new()
+            },
             resolved: books.resolved.unwrap_or(flash.next_stamp()),
         };
+        if !self.shape.has_room(&listed) {
+            return Err(Error::MapFull { pages: 1 });
+        }
         let tag = Tag { kind: Kind::Map, ends, logical: fragment, stamp: 0, extra: before };
         let (shape, cache) = (self.shape, &self.cache);
         let outcome = flash.program_filled(at, tag, Cause::Metadata, |page| {
@@ -231,10 +243,9 @@ impl MapBlocks {
             own.iter_mut().zip(cache).for_each(|(slot, byte)| *slot = *byte);
         })?;
         self.next_page += 1;
-        if outcome == Outcome::Failed
-            && let (Some(slot), Some(was)) = (self.directory.get_mut(fragment as usize), was)
-        {
-            *slot = was;
+        match outcome {
+            Outcome::Done => self.record.dropped.clear(),
+            Outcome::Failed => self.directory.set(fragment, was),
         }
         Ok(outcome)
     }
@@ -252,7 +263,8 @@ impl MapBlocks {
     /// Bytes of memory.
     pub fn ram_bytes(&self) -> usize {
         size_of::<Self>()
-            + (self.record.ring.capacity() + self.directory.capacity()) * size_of::<u32>()
+            + (self.record.ring.capacity() + self.record.dropped.capacity()) * size_of::<u32>()
+            + self.directory.ram_bytes()
             + self.cache.capacity()
     }
 }

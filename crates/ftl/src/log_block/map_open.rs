@@ -48,18 +48,22 @@ impl MapBlocks {
         (map.current, map.next_page, map.is_suspect) = (newest.current, newest.next_page, true);
         let half = flash.page().get(..shape.bytes).unwrap_or_default();
         let listed = shape.decode(half).ok_or(Error::NoVolume("the newest page of the map is not one"))?;
-        if let (Some(half), true) = (flash.page().get(shape.bytes..), newest.tag.logical < shape.count) {
+        if let (Some(half), true) = (flash.page().get(shape.bytes..), newest.tag.logical < shape.fragments()) {
             map.cache.copy_from_slice(half);
             map.cached = newest.tag.logical;
         }
         if listed.directory.len() == map.directory.len() {
-            map.directory.copy_from_slice(&listed.directory);
+            for (fragment, &place) in (0..).zip(&listed.directory) {
+                map.directory.set(fragment, Some(place).filter(|&place| place != NOWHERE));
+            }
         } else {
             map.scan(flash, newest.at)?;
         }
         // The anchor knows the round; the page may have been written before the last change of it.
-        let ring = &map.record.ring;
-        let dropped = listed.ring.iter().filter(|block| !ring.contains(block));
+        if map.anchors.stamp() < newest.tag.stamp {
+            map.record.dropped.clear();
+        }
+        let Record { ring, dropped, .. } = &map.record;
         let free = listed.free.iter().filter(|block| !ring.contains(block)).chain(dropped).copied();
         let free = free.filter(|&block| !flash.is_bad(block)).collect();
         let logs = listed.logs.into_iter().filter(|&block| !flash.is_bad(block)).collect();
@@ -115,13 +119,14 @@ impl MapBlocks {
     fn scan<N: Nand>(&mut self, flash: &mut Flash<N>, from: Place) -> Result<()> {
         let ring = self.record.ring.clone();
         let start = ring.iter().position(|&block| block == from.block).unwrap_or(0);
+        let mut missing = self.directory.len();
         // Pages before one that ends a sequence belong to it as far as it says; others were never committed.
         let mut in_sequence = 0;
         for back in 0..ring.len() {
             let block = ring.get((start + ring.len() - back) % ring.len()).copied().unwrap_or(from.block);
             let last = if back == 0 { from.page } else { flash.pages_per_block() - 1 };
             for page in (0..=last).rev() {
-                if self.directory.iter().all(|&place| place != NOWHERE) {
+                if missing == 0 {
                     return Ok(());
                 }
                 let Some(Found::Page(tag)) = read_map_tag(flash, Place { block, page })? else { continue };
@@ -133,8 +138,9 @@ impl MapBlocks {
                 }
                 in_sequence -= 1;
                 let packed = self.pack(flash, Place { block, page });
-                if let Some(place) = self.directory.get_mut(tag.logical as usize).filter(|place| **place == NOWHERE) {
-                    *place = packed;
+                if tag.logical < self.shape.fragments() && self.directory.get(tag.logical).is_none() {
+                    self.directory.set(tag.logical, Some(packed));
+                    missing -= 1;
                 }
             }
         }

@@ -60,7 +60,12 @@ impl MapBlocks {
     fn valid_in_next<N: Nand>(&self, flash: &Flash<N>) -> (u32, Option<u32>) {
         let first = self.block_at(self.next()) * flash.pages_per_block();
         let its = first..first + flash.pages_per_block();
-        let mut valid = self.directory.iter().zip(0..).filter(|(place, _)| its.contains(place)).map(|(_, at)| at);
+        let mut valid = self
+            .directory
+            .iter()
+            .zip(0..)
+            .filter(|(place, _)| place.is_some_and(|place| its.contains(&place)))
+            .map(|(_, at)| at);
         let fragment = valid.next();
         (valid.count() as u32 + u32::from(fragment.is_some()), fragment)
     }
@@ -99,7 +104,7 @@ impl MapBlocks {
     fn exchange<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, turn: usize) -> Result<()> {
         let free = books.pool.take(flash, Cause::WearLevel)?;
         if let Some(slot) = self.record.ring.get_mut(turn) {
-            *slot = free;
+            self.record.dropped.push(core::mem::replace(slot, free));
         }
         self.anchors.write(flash, &self.record)?;
         books.pool.commit(free);
@@ -108,6 +113,7 @@ impl MapBlocks {
 
     fn drop_from_ring<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, turn: usize) -> Result<()> {
         let block = self.record.ring.remove(turn);
+        self.record.dropped.push(block);
         if turn < self.current {
             self.current -= 1;
         }

@@ -14,7 +14,9 @@ mod map_blocks;
 mod map_open;
 mod map_ring;
 mod merge;
+mod places;
 mod recover;
+mod reserve;
 mod scan;
 mod table;
 mod trim;
@@ -27,7 +29,7 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use crate::device::{Layer, Span};
-use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, RING_MAX, Record};
+use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
 use crate::flash::pool::Pool;
 use crate::flash::{Flash, Place};
 use crate::look::BlockUse;
@@ -63,8 +65,8 @@ impl<N: Nand> LogBlock<N> {
         let good: Vec<u32> = (ANCHOR_BLOCKS..blocks).filter(|&block| !flash.is_bad(block)).collect();
         let data_blocks = (ANCHOR_BLOCKS + good.len() as u32).saturating_sub(format.extra_blocks);
         let kept = format.map_blocks.saturating_add(format.logs).saturating_add(ANCHOR_BLOCKS + RESERVE_BLOCKS + 1);
-        if format.map_blocks as usize > RING_MAX {
-            return Err(Error::Unfit("an anchor has room for 64 map blocks"));
+        if !Record::fits(&flash, format.map_blocks as usize) {
+            return Err(Error::Unfit("the map takes more blocks than an anchor has room for"));
         }
         if format.logs < 2 || format.extra_blocks < kept || data_blocks == 0 {
             return Err(Error::Unfit("at least two log blocks, and three free blocks beside them, are needed"));
@@ -72,23 +74,30 @@ impl<N: Nand> LogBlock<N> {
         let (ring, rest) = good.split_at_checked(format.map_blocks as usize).unwrap_or_default();
         let scheme = if ring.is_empty() { Scheme::LogBlockScanned } else { Scheme::LogBlock };
         let (volume, logs) = (format.volume, format.logs);
-        let record = Record { volume, scheme: scheme.code(), data_blocks, logs, ring: ring.to_vec() };
+        let (scheme, ring_blocks) = (scheme.code(), ring.to_vec());
+        let record = Record { volume, scheme, data_blocks, logs, ring: ring_blocks, ..Record::default() };
         let (mut pool, no_logs) = (Pool::default(), []);
         let table = if ring.is_empty() {
             rest.iter().for_each(|&block| pool.release(block));
             Anchors::format(&mut flash)?.write(&mut flash, &record)?;
             Table::scanned(data_blocks)
         } else {
-            let shape = Shape::new(flash.page_bytes(), blocks, data_blocks, format.extra_blocks)?;
+            let (data, free) = rest.split_at_checked(data_blocks as usize).unwrap_or_default();
+            let listed = free.len().min(Shape::listed_max(flash.page_bytes(), blocks) as usize);
+            let (free, reserve) = free.split_at_checked(listed).unwrap_or_default();
+            if format.logs.saturating_add(RESERVE_BLOCKS + 1) > listed as u32 {
+                return Err(Error::Unfit("the log blocks do not fit one fragment of the map"));
+            }
+            let record = Record { reserve: reserve.len() as u32, ..record };
+            let shape = Shape::with_reserve(flash.page_bytes(), blocks, data_blocks, listed as u32, record.reserve);
             if format.map_blocks < shape.map_blocks_min(flash.pages_per_block()) {
                 return Err(Error::Unfit(
                     "the map has too few blocks: half of all but one must be enough for every fragment",
                 ));
             }
-            let (data, free) = rest.split_at_checked(data_blocks as usize).unwrap_or_default();
             free.iter().for_each(|&block| pool.release(block));
             let books = &mut Books { logs: &no_logs, pool: &mut pool, resolved: None };
-            let mut map = MapBlocks::format(&mut flash, shape, record, books, data)?;
+            let mut map = MapBlocks::format(&mut flash, shape, record, books, data, reserve)?;
             map.set_swap_every(options.swap_every);
             Table::Mapped(map)
         };
@@ -143,8 +152,9 @@ impl<N: Nand> Layer for LogBlock<N> {
     }
 
     fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
-        if let Table::Mapped(map) = &self.table {
+        if let Table::Mapped(map) = &mut self.table {
             map.ring().iter().for_each(|&block| visit(block, BlockUse::Map));
+            map.visit_reserve(&mut self.flash, &mut |block| visit(block, BlockUse::Free))?;
         }
         self.pool.listed().for_each(|block| visit(block, BlockUse::Free));
         self.logs.iter().for_each(|log| visit(log.block, BlockUse::Log(log.owner)));
@@ -230,7 +240,8 @@ mod tests {
             Format { extra_blocks: u32::MAX, ..usual },
             Format { logs: u32::MAX, ..usual },
             Format { map_blocks: u32::MAX, ..usual },
-            Format { map_blocks: 65, ..usual },
+            Format { map_blocks: 88, ..usual },
+            Format { logs: 120, extra_blocks: 140, ..usual },
         ] {
             for scheme in Scheme::ALL {
                 let chip = Chip::without_data(&profile, 1).unwrap();

@@ -48,9 +48,7 @@ impl<N: Nand> LogBlock<N> {
     }
 
     fn open_mapped(mut flash: Flash<N>, options: Options, anchors: Anchors, record: Record) -> Result<Self> {
-        let bad = (0..flash.blocks()).filter(|&block| flash.is_bad(block)).count() as u32;
-        let extra = flash.blocks() - record.data_blocks;
-        let shape = Shape::new(flash.page_bytes(), flash.blocks(), record.data_blocks, extra - bad.min(extra))?;
+        let shape = Self::shape(&flash, &record);
         let (data_blocks, logs_max) = (record.data_blocks, record.logs);
         let mounted = MapBlocks::open(&mut flash, shape, anchors, record, options.swap_every)?;
         let Mounted { map, logs, free, stamp, resolved } = mounted;
@@ -70,6 +68,14 @@ impl<N: Nand> LogBlock<N> {
         let device = Self { flash, options, data_blocks, logs_max, table, pool, logs: Vec::new(), has_failed: false };
         let newest = logs.newest.filter(|(_, tag)| tag.stamp > stamp);
         device.settle(logs.scans, ended, newest, &[])
+    }
+
+    /// The fragments of a volume. What the pool's fragment lists follows from the blocks that are good.
+    fn shape(flash: &Flash<N>, record: &Record) -> Shape {
+        let (page_bytes, blocks) = (flash.page_bytes(), flash.blocks());
+        let bad = (0..blocks).filter(|&block| flash.is_bad(block)).count() + ANCHOR_BLOCKS as usize + record.ring.len();
+        let listed = (blocks - record.data_blocks).saturating_sub(bad as u32).saturating_sub(record.reserve);
+        Shape::with_reserve(page_bytes, blocks, record.data_blocks, listed, record.reserve)
     }
 
     fn open_scanned(mut flash: Flash<N>, options: Options, record: Record) -> Result<Self> {

@@ -113,6 +113,7 @@ impl<N: Nand> LogBlock<N> {
 
     /// Makes room for a request: log blocks for its parts, free blocks for whole ones, and pages of the map.
     pub(super) fn make_room(&mut self, span: Span) -> Result<()> {
+        self.refill()?;
         let pages = self.flash.pages_per_block();
         let mut wanted = 0;
         for part in parts(span, pages).filter(|part| part.count < pages) {

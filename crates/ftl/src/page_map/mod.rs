@@ -64,7 +64,7 @@ impl<N: Nand> PageMap<N> {
         if format.extra_blocks < ANCHOR_BLOCKS + RESERVE_BLOCKS + 2 || data_blocks == 0 {
             return Err(Error::Unfit("seven extra blocks are needed"));
         }
-        let record = Record { volume: format.volume, scheme: scheme.code(), data_blocks, logs: 0, ring: Vec::new() };
+        let record = Record { volume: format.volume, scheme: scheme.code(), data_blocks, logs: 0, ..Record::default() };
         Anchors::format(&mut flash)?.write(&mut flash, &record)?;
         let mut device = Self::empty(flash, cleaning(scheme)?, data_blocks);
         let free = (ANCHOR_BLOCKS..device.flash.blocks()).filter(|&block| !device.flash.is_bad(block));

@@ -72,7 +72,7 @@ impl<N: Nand> Replacement<N> {
             return Err(Error::Unfit("seven extra blocks are needed"));
         }
         let scheme = Scheme::Replacement.code();
-        let record = Record { volume: format.volume, scheme, data_blocks, logs: 0, ring: Vec::new() };
+        let record = Record { volume: format.volume, scheme, data_blocks, logs: 0, ..Record::default() };
         Anchors::format(&mut flash)?.write(&mut flash, &record)?;
         let mut device = Self::empty(flash, data_blocks);
         let free = (ANCHOR_BLOCKS..device.flash.blocks()).filter(|&block| !device.flash.is_bad(block));

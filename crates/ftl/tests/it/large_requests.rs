@@ -96,6 +96,11 @@ fn requests_of_any_length_are_done_on_256_mib() {
 }
 
 #[test]
+fn requests_of_any_length_are_done_on_1_gib() {
+    are_done("k9f5608u0m", 1_024);
+}
+
+#[test]
 fn requests_of_any_length_are_done_on_256_mib_of_large_pages() {
     are_done("k9k8g08u0m", 256);
 }
