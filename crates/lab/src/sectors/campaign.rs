@@ -47,6 +47,7 @@ pub fn campaign(campaign: &Campaign, progress: &(dyn Fn(u64, u64) + Sync)) -> Re
                 RigKind::Small | RigKind::Wide => (campaign.histories, campaign.steps),
                 RigKind::Cached => (campaign.histories.div_ceil(2), campaign.steps),
                 RigKind::Long => (campaign.histories.div_ceil(8), campaign.steps / 4),
+                RigKind::Large => (campaign.histories.div_ceil(2), campaign.steps / 5),
             };
             let steps = steps + Rig { scheme, kind }.quiet_steps();
             let seeds = campaign.seed..campaign.seed + count;

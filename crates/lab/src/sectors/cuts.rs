@@ -11,7 +11,7 @@ use ftl::{BlockDevice, Counts, Error};
 use nand::NandError;
 
 use super::rig::{Cached, Rig, RigKind};
-use super::script::{Step, script};
+use super::script::{Requests, Step, script};
 use super::shadow::Shadow;
 use crate::crash::Tear;
 
@@ -135,7 +135,9 @@ impl History {
         let sectors = self.rig.sectors_used(device.sectors());
         let pages = u64::from(device.device().chip().profile().geometry.pages_per_block);
         let mut shadow = Shadow::default();
-        for (number, step) in script(self.seed, self.steps, &sectors, pages).into_iter().enumerate() {
+        for (number, step) in
+            script(self.seed, self.steps, &sectors, pages, self.rig.requests()).into_iter().enumerate()
+        {
             let at = |error: &dyn fmt::Display| format!("step {number}, {step}: {error}");
             let before = device.clone();
             let start = device.device().chip().operations();
@@ -241,7 +243,7 @@ impl History {
 
     /// Some requests, an opening, and everything is there.
     fn go_on(&self, mut device: Cached<&mut Chip>, mut shadow: Shadow, before: &Before<'_>) -> Result<(), String> {
-        for step in script(self.seed + before.number as u64, 4, before.sectors, 4) {
+        for step in script(self.seed + before.number as u64, 4, before.sectors, 4, Requests::Short) {
             if step != Step::Remount
                 && take(&mut device, &step, &shadow).map_err(|error| format!("then {step}: {error}"))?
             {

@@ -50,8 +50,8 @@ pub fn media_runs(scheme: Scheme, seeds: std::ops::Range<u64>, threads: usize) -
 }
 
 fn run(scheme: Scheme, seed: u64, report: &mut MediaReport) -> Result<(), String> {
-    let kinds = [RigKind::Small, RigKind::Wide, RigKind::Cached];
-    let kind = kinds.get((seed % 3) as usize).copied().unwrap_or(RigKind::Small);
+    let kinds = [RigKind::Small, RigKind::Wide, RigKind::Cached, RigKind::Large];
+    let kind = kinds.get((seed % 4) as usize).copied().unwrap_or(RigKind::Small);
     let rig = Rig { scheme, kind };
     let mut dice = Supply::new(seed);
     let mut device = rig.format(rig.chip(seed)?)?;
@@ -79,7 +79,7 @@ fn run(scheme: Scheme, seed: u64, report: &mut MediaReport) -> Result<(), String
         }
     }
     let mut shadow = Shadow::default();
-    for (number, step) in script(seed, STEPS, &sectors, pages).into_iter().enumerate() {
+    for (number, step) in script(seed, STEPS, &sectors, pages, rig.requests()).into_iter().enumerate() {
         let at = |error: &dyn std::fmt::Display| format!("step {number}, {step}: {error}");
         report.steps += 1;
         if step == Step::Remount {

@@ -15,5 +15,5 @@ pub use campaign::{Campaign, Found, Report, campaign};
 pub use cuts::{Cut, Findings, History};
 pub use media::{MediaReport, media_runs};
 pub use rig::{Cached, Rig, RigKind};
-pub use script::{Step, script};
+pub use script::{Requests, Step, script};
 pub use shadow::{Promise, Shadow};

@@ -6,6 +6,7 @@ use emulator::{Chip, FaultConfig, Profile};
 use ftl::{BlockDevice, Device, Format, Options, Scheme, TooLarge, Victim, WriteCache};
 use nand::Nand;
 
+use super::script::Requests;
 use super::shadow::Promise;
 
 /// A kind of chip, and of volume on it.
@@ -19,11 +20,14 @@ pub enum RigKind {
     Long,
     /// A small chip behind a write cache: requests are durable at a flush.
     Cached,
+    /// Blocks of 4 pages; requests of up to all sectors, which need more blocks than are free and are split. Where the map is in
+    /// fragments they cross the bound of two.
+    Large,
 }
 
 impl RigKind {
     /// Every kind.
-    pub const ALL: [RigKind; 4] = [RigKind::Small, RigKind::Wide, RigKind::Long, RigKind::Cached];
+    pub const ALL: [RigKind; 5] = [RigKind::Small, RigKind::Wide, RigKind::Long, RigKind::Cached, RigKind::Large];
 
     /// Its name on a command line.
     pub fn name(self) -> &'static str {
@@ -32,6 +36,7 @@ impl RigKind {
             RigKind::Wide => "wide",
             RigKind::Long => "long",
             RigKind::Cached => "cached",
+            RigKind::Large => "large",
         }
     }
 }
@@ -48,6 +53,10 @@ impl std::str::FromStr for RigKind {
 const MAPPED_EXTRA_BLOCKS: u32 = 12;
 /// As few as there may be where translation pages fill blocks of a long chip, so that map blocks are cleaned too.
 const LONG_DFTL_EXTRA_BLOCKS: u32 = 20;
+/// Pages of a block where requests are large.
+const LARGE_PAGES: u32 = 4;
+/// The sectors used there of a device whose map is in fragments, on both sides of a bound of these.
+const LARGE_SECTORS: std::ops::Range<u64> = 424..588;
 /// Sectors of a translation page there.
 const FRAGMENT_SECTORS: u64 = 252;
 
@@ -75,6 +84,10 @@ impl Rig {
             RigKind::Small | RigKind::Cached => (44, 8, Format { volume: 7, extra_blocks: 18, logs: 4, map_blocks: 3 }),
             RigKind::Wide => (38, 16, Format { volume: 7, extra_blocks: 18, logs: 5, map_blocks: 2 }),
             RigKind::Long => (2200, 8, Format { volume: 7, extra_blocks: 110, logs: 4, map_blocks: 6 }),
+            RigKind::Large => {
+                let blocks = if self.scheme.is_atomic() { 168 } else { 62 };
+                (blocks, LARGE_PAGES, Format { volume: 7, extra_blocks: 20, logs: 4, map_blocks: 3 })
+            }
         };
         let extra_blocks = match (self.scheme, self.kind) {
             (Scheme::Dftl, RigKind::Long) => LONG_DFTL_EXTRA_BLOCKS,
@@ -89,6 +102,7 @@ impl Rig {
         let options = Options { swap_every: 2, ..Options::default() };
         match self.kind {
             RigKind::Small | RigKind::Long | RigKind::Cached => options,
+            RigKind::Large => Options { too_large: TooLarge::Split, ..options },
             RigKind::Wide => Options {
                 victim: Victim::RecencyAndUse,
                 too_large: TooLarge::Split,
@@ -137,6 +151,7 @@ impl Rig {
     pub fn promise(&self) -> Promise {
         match (self.kind, self.scheme.is_atomic()) {
             (RigKind::Cached, _) => Promise::AtFlush,
+            (RigKind::Large, true) => Promise::Parts { pages: u64::from(LARGE_PAGES) },
             (_, true) => Promise::Whole,
             (_, false) => Promise::Sectors,
         }
@@ -148,8 +163,17 @@ impl Rig {
         match (self.kind, self.scheme) {
             (RigKind::Small | RigKind::Wide | RigKind::Cached, Scheme::LogBlock | Scheme::LogBlockScanned) => 0,
             (RigKind::Small | RigKind::Wide | RigKind::Cached, _) => 50,
+            (RigKind::Large, _) => 8,
             (RigKind::Long, Scheme::Dftl) => 500,
             (RigKind::Long, _) => 60,
+        }
+    }
+
+    /// How long requests are.
+    pub fn requests(&self) -> Requests {
+        match self.kind {
+            RigKind::Large => Requests::Large,
+            RigKind::Small | RigKind::Wide | RigKind::Long | RigKind::Cached => Requests::Short,
         }
     }
 
@@ -158,6 +182,8 @@ impl Rig {
     pub fn sectors_used(&self, sectors: u64) -> Vec<u64> {
         match self.kind {
             RigKind::Small | RigKind::Wide | RigKind::Cached => (0..sectors).collect(),
+            RigKind::Large if self.scheme.is_atomic() => LARGE_SECTORS.collect(),
+            RigKind::Large => (0..sectors).collect(),
             // More than the part of the map in memory has entries.
             RigKind::Long if self.scheme == Scheme::Dftl => {
                 (0..sectors).filter(|sector| sector % FRAGMENT_SECTORS < 10).collect()

@@ -36,12 +36,25 @@ impl fmt::Display for Step {
     }
 }
 
+/// How long the longest requests of a history are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requests {
+    /// A few blocks.
+    Short,
+    /// All sectors.
+    Large,
+}
+
 /// So many steps on these sectors, in blocks of `pages`; requests stay within runs of neighbours.
-pub fn script(seed: u64, steps: usize, sectors: &[u64], pages: u64) -> Vec<Step> {
+pub fn script(seed: u64, steps: usize, sectors: &[u64], pages: u64, requests: Requests) -> Vec<Step> {
     let mut dice = Supply::new(seed);
     let count = sectors.len() as u64;
     let mut cursor = 0;
     let mut all = Vec::new();
+    let most = |short: u64| match requests {
+        Requests::Short => short,
+        Requests::Large => count,
+    };
     while all.len() < steps && count > 0 {
         let at = |index: u64| sectors.get((index % count) as usize).copied().unwrap_or(0);
         let run = |first: u64, most: u64| {
@@ -62,6 +75,10 @@ pub fn script(seed: u64, steps: usize, sectors: &[u64], pages: u64) -> Vec<Step>
                 cursor = (first + length) % count;
                 Step::Write { sector: at(first), count: length }
             }
+            70..=79 if requests == Requests::Large => {
+                let first = dice.below(count);
+                Step::Write { sector: at(first), count: run(first, 1 + dice.below(count)) }
+            }
             // Whole blocks, and more or less than these.
             70..=79 => {
                 let first = dice.below(count) / pages * pages;
@@ -69,11 +86,11 @@ pub fn script(seed: u64, steps: usize, sectors: &[u64], pages: u64) -> Vec<Step>
             }
             80..=85 => {
                 let first = dice.below(count);
-                Step::Write { sector: at(first), count: run(first, pages * 4) }
+                Step::Write { sector: at(first), count: run(first, most(pages * 4)) }
             }
             86..=91 => {
                 let first = dice.below(count);
-                Step::Trim { sector: at(first), count: run(first, 1 + dice.below(2 * pages)) }
+                Step::Trim { sector: at(first), count: run(first, 1 + dice.below(most(2 * pages))) }
             }
             92..=94 => Step::Idle,
             95..=96 => Step::Flush,

@@ -14,6 +14,8 @@ use crate::content::mix;
 pub enum Promise {
     /// Those that were acknowledged; of the one under way, all or nothing.
     Whole,
+    /// Those that were acknowledged; of the one under way, which may be split where blocks of so many pages end, a beginning.
+    Parts { pages: u64 },
     /// Those that were acknowledged; of the one under way, each sector is there or not.
     Sectors,
     /// What was acknowledged before the last flush; each sector may hold what it was given since.
@@ -89,8 +91,13 @@ impl Shadow {
             let version = holds(device, sector, &versions)?;
             if old != new {
                 let this = version == new;
-                let is_whole = promise == Promise::Whole && matches!(step, Step::Write { .. });
-                if is_whole && *is_done.get_or_insert(this) != this {
+                let was_done = is_done.replace(this).unwrap_or(this);
+                let may_differ = match promise {
+                    Promise::Whole => false,
+                    Promise::Parts { pages } => was_done && sector.is_multiple_of(pages),
+                    Promise::Sectors | Promise::AtFlush => true,
+                };
+                if was_done != this && !may_differ && matches!(step, Step::Write { .. }) {
                     return Err(format!("sector {sector}: {step} was done in part"));
                 }
             }
