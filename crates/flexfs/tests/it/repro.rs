@@ -59,6 +59,9 @@ fn jobs_run_apart_and_merged_give_the_rows_of_one_run() {
     }
     let merged = json(&["table1", "--merge", results, "--out", report.to_str().unwrap()]);
     assert_eq!(merged, whole);
+    // To the last digit, which a reader of JSON may round.
+    let text = |args: &[&str]| run(flexfs(["repro", "--json", "table1"]).args(args));
+    assert_eq!(text(&["--merge", results]), text(&["--jobs", "2"]));
     let page = fs::read_to_string(report.join("index.html")).unwrap();
     assert!(page.contains("Table 1") && page.contains("1809") && report.join("table1-times.csv").exists());
 

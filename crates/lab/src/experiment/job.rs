@@ -76,3 +76,20 @@ pub fn run(
     }
     Ok(results)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::mix;
+
+    /// A reader of JSON that rounds made a merged report differ from a run in the last digit.
+    #[test]
+    fn a_result_that_was_written_and_read_is_the_same_to_the_last_digit() {
+        let figures: Vec<f64> = (0..10_000).map(|nth| 1e4 * (mix(nth) as f64 / u64::MAX as f64)).collect();
+        let its = figures.clone();
+        let written = (Job::new("figures", move || Ok(its.clone())).run)().unwrap().to_string();
+        let mut results = Results::default();
+        results.insert("figures".to_owned(), serde_json::from_str(&written).unwrap());
+        assert_eq!(results.get::<Vec<f64>>("figures").unwrap(), Some(figures));
+    }
+}
