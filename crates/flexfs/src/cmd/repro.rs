@@ -176,23 +176,22 @@ fn section(finding: &Finding) -> String {
     let width = |column: usize| lines.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
     let widths = [0, 1, 2, 3, 4].map(width);
     let mut text = finding.experiment.title.to_owned();
-    for [name, paper, ours, unit, bar, verdict] in &lines {
+    let reasons = std::iter::once("").chain(finding.outcome.rows.iter().map(|row| row.reason));
+    for ([name, paper, ours, unit, bar, verdict], reason) in lines.iter().zip(reasons) {
         let [a, b, c, d, e] = widths;
         let line = format!("{name:a$}  {paper:>b$}  {ours:>c$}  {unit:d$}  {bar:e$}  {verdict}");
         text += &format!("\n  {}", line.trim_end());
+        if !reason.is_empty() {
+            text += &format!("\n    ({reason})");
+        }
     }
     text
 }
 
 fn cells(row: &Row) -> [String; 6] {
     let figure = |value: f64| format!("{value:.*}", if value.fract() == 0.0 { 0 } else { 3 });
-    let verdict = match (row.bar.is_shown(), row.ok) {
-        (true, _) => "",
-        (false, true) => "ok",
-        (false, false) => "NOT OK",
-    };
     let (paper, bar) = (row.paper.map(figure).unwrap_or_default(), row.bar.to_string());
-    [row.name.clone(), paper, figure(row.ours), row.unit.to_owned(), bar, verdict.to_owned()]
+    [row.name.clone(), paper, figure(row.ours), row.unit.to_owned(), bar, row.verdict().to_owned()]
 }
 
 #[cfg(test)]
@@ -203,12 +202,14 @@ mod tests {
     #[test]
     fn rows_stand_below_each_other_and_what_is_not_ok_is_seen() {
         let row = |name: &str, ours, bar| Row::shown(name, ours, "µs", &Parameters::default()).bar(bar);
-        let rows = vec![row("short", 1.5, Bar::AtMost(1.0)), row("much longer", 20.0, Bar::Shown)];
+        let open = row("open", 1.5, Bar::AtMost(1.0)).open("no card yet");
+        let rows = vec![row("short", 1.5, Bar::AtMost(1.0)), row("much longer", 20.0, Bar::Shown), open];
         let outcome = Outcome { rows, ..Outcome::default() };
         let experiment = experiment::ALL[0];
         let text = section(&Finding { experiment, outcome, missing: Vec::new() });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "  short               1.500  µs  ≤ 1  NOT OK", "{text}");
         assert_eq!(lines[3], "  much longer            20  µs", "{text}");
+        assert_eq!(lines[4..], ["  open                1.500  µs  ≤ 1  open", "    (no card yet)"], "{text}");
     }
 }

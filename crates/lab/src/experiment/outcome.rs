@@ -25,14 +25,20 @@ pub struct Row {
     pub ours: f64,
     pub unit: &'static str,
     pub bar: Bar,
+    /// The figure meets its bar.
     pub ok: bool,
+    /// The bar is known not to be met so far, and is told as such.
+    pub open: bool,
+    /// Why the bar is what it is, or is open, where the paper's figure does not say it.
+    pub reason: &'static str,
     pub parameters: Parameters,
 }
 
 impl Row {
     /// A figure that only has to be shown.
     pub fn shown(name: impl Into<String>, ours: f64, unit: &'static str, parameters: &Parameters) -> Self {
-        Self { name: name.into(), paper: None, ours, unit, bar: Bar::Shown, ok: true, parameters: parameters.clone() }
+        let (name, parameters) = (name.into(), parameters.clone());
+        Self { name, paper: None, ours, unit, bar: Bar::Shown, ok: true, open: false, reason: "", parameters }
     }
 
     /// The same, with what the paper says.
@@ -43,6 +49,26 @@ impl Row {
     /// The same, held to a bar.
     pub fn bar(self, bar: Bar) -> Self {
         Self { bar, ok: bar.holds(self.ours), ..self }
+    }
+
+    /// The same, with why the bar is what it is.
+    pub fn because(self, reason: &'static str) -> Self {
+        Self { reason, ..self }
+    }
+
+    /// The same; that the bar is not met is known, and why.
+    pub fn open(self, reason: &'static str) -> Self {
+        Self { open: !self.ok, reason, ..self }
+    }
+
+    /// What is told of the bar: met, not met, or open; nothing where the figure only has to be shown.
+    pub fn verdict(&self) -> &'static str {
+        match (self.bar.is_shown(), self.ok, self.open) {
+            (true, ..) => "",
+            (_, true, _) => "ok",
+            (_, _, true) => "open",
+            (..) => "NOT OK",
+        }
     }
 }
 
@@ -180,6 +206,10 @@ mod tests {
             assert_eq!((row(bar).ok, bar.to_string().as_str()), (ok, said));
         }
         assert!(!row(Bar::AtMost(f64::NAN)).ok);
+        let told = |bar| row(bar).open("why").verdict();
+        assert_eq!([told(Bar::AtMost(9.5)), told(Bar::AtMost(10.0)), told(Bar::Shown)], ["open", "ok", ""]);
+        let bad = row(Bar::AtMost(9.5)).because("of that");
+        assert_eq!((bad.verdict(), bad.reason), ("NOT OK", "of that"));
         let json = serde_json::to_value(row(Bar::Shown)).unwrap();
         assert!(json["ok"] == true && json["bar"].is_null() && json["paper"] == 9.0, "{json}");
     }

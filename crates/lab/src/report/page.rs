@@ -7,7 +7,7 @@ use crate::experiment::Row;
 const STYLE: &str = "body{font:15px/1.45 sans-serif;max-width:64em;margin:2em auto;padding:0 1em;color:#222}\
     table{border-collapse:collapse;margin:1em 0;width:100%}th,td{text-align:left;padding:.25em .6em;\
     border-bottom:1px solid #ddd;vertical-align:top}td.n{text-align:right;white-space:nowrap}\
-    .ok{color:#00734d}.bad{color:#b00020;font-weight:bold}.with{color:#666;font-size:85%}svg{max-width:100%;height:auto}";
+    .ok{color:#00734d}.open{color:#8a5a00}.bad{color:#b00020;font-weight:bold}.with{color:#666;font-size:85%}svg{max-width:100%;height:auto}";
 
 /// The whole page.
 pub fn html(findings: &[Finding]) -> Result<String, ReportError> {
@@ -20,7 +20,12 @@ pub fn html(findings: &[Finding]) -> Result<String, ReportError> {
          papers' times. All times are the chip's and the host's as the experiment sets them; run again, they are the same.</p>\n<ul>\n"
     );
     for finding in findings {
-        let (class, verdict) = verdict(finding.is_ok());
+        let verdict = match finding.is_ok() {
+            true if finding.outcome.rows.iter().any(|row| row.open) => "open",
+            true => "ok",
+            false => "NOT OK",
+        };
+        let class = class(verdict);
         let (id, title) = (finding.experiment.id, escaped(finding.experiment.title));
         page.push_str(&format!("<li><a href=\"#{id}\">{title}</a>: <span class=\"{class}\">{verdict}</span></li>\n"));
     }
@@ -59,10 +64,12 @@ fn section(page: &mut String, finding: &Finding) -> Result<(), ReportError> {
 fn line(page: &mut String, row: &Row) {
     let paper = row.paper.map(figure).unwrap_or_default();
     let with: Vec<String> = row.parameters.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-    let (class, verdict) = if row.bar.is_shown() { ("", "") } else { verdict(row.ok) };
+    let (class, verdict) = (class(row.verdict()), row.verdict());
+    let reason = Some(escaped(row.reason)).filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| format!("<div class=\"with\">{reason}</div>")).unwrap_or_default();
     page.push_str(&format!(
         "<tr><td>{}<div class=\"with\">{}</div></td><td class=\"n\">{paper}</td><td class=\"n\">{}</td><td>{}</td>\
-             <td>{}</td><td class=\"{class}\">{verdict}</td></tr>\n",
+             <td>{}{reason}</td><td class=\"{class}\">{verdict}</td></tr>\n",
         escaped(&row.name),
         escaped(&with.join("; ")),
         figure(row.ours),
@@ -71,8 +78,13 @@ fn line(page: &mut String, row: &Row) {
     ));
 }
 
-fn verdict(ok: bool) -> (&'static str, &'static str) {
-    if ok { ("ok", "ok") } else { ("bad", "not ok") }
+fn class(verdict: &str) -> &'static str {
+    match verdict {
+        "" => "",
+        "ok" => "ok",
+        "open" => "open",
+        _ => "bad",
+    }
 }
 
 /// A figure with as many digits as say something.
