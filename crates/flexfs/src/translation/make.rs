@@ -57,7 +57,7 @@ fn format(args: &cli::Mkfs, chip: &Chip, usual: Format, scheme: Scheme) -> Resul
 /// What can be done about a translation layer that does not fit its chip.
 fn remedy(layer: &cli::Layer) -> &'static str {
     match (layer.extra_blocks, layer.logs, layer.map_blocks) {
-        (None, None, None) => "take a larger --size, another --profile, or fewer --extra-blocks",
+        (None, None, None) => "take another --size or another --profile",
         _ => "choose other --extra-blocks, --logs and --map-blocks, or leave them out",
     }
 }

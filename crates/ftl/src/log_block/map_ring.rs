@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
     use crate::log_block::LogBlock;
-    use crate::{Format, Options};
+    use crate::{BlockDevice, Format, Options};
 
     /// The round was turned without end.
     #[test]
@@ -168,5 +168,26 @@ mod tests {
             assert_eq!(device.make_map_room(pages, None), Err(Error::MapFull { pages }));
         }
         assert_eq!(device.flash.counts().all_erases(), erases);
+    }
+
+    /// Whether the directory fits the pool's fragment was decided by fewer blocks than that lists.
+    #[test]
+    fn map_blocks_that_have_gone_bad_and_are_in_the_round_take_no_block_from_the_pool_s_list() {
+        let mut profile = Profile::builtin("k9f5608u0m").unwrap();
+        profile.geometry.blocks = 817;
+        for extra_blocks in 105..122 {
+            let format = Format { volume: 1, extra_blocks, logs: 8, map_blocks: 3 };
+            let mut device = LogBlock::format(Chip::new(&profile, 1).unwrap(), &format, Options::default()).unwrap();
+            for _ in 0..2 {
+                device.flash.chip_mut().fail_program_at(0);
+                device.refresh_map().unwrap();
+            }
+            let mut device = LogBlock::open(device.into_chip(), Options::default()).unwrap();
+            for turn in 0..100 {
+                let written = device.write(turn * 4_099 % device.sectors(), &[turn as u8; 512]);
+                assert_eq!(written, Ok(()), "{extra_blocks} extra blocks");
+            }
+            assert_eq!(device.check().unwrap(), alloc::vec::Vec::<alloc::string::String>::new());
+        }
     }
 }

@@ -73,8 +73,10 @@ impl<N: Nand> LogBlock<N> {
     /// The fragments of a volume. What the pool's fragment lists follows from the blocks that are good.
     fn shape(flash: &Flash<N>, record: &Record) -> Shape {
         let (page_bytes, blocks) = (flash.page_bytes(), flash.blocks());
-        let bad = (0..blocks).filter(|&block| flash.is_bad(block)).count() + ANCHOR_BLOCKS as usize + record.ring.len();
-        let listed = (blocks - record.data_blocks).saturating_sub(bad as u32).saturating_sub(record.reserve);
+        // A map block that has gone bad stays in the round until it is cleaned.
+        let bad = (0..blocks).filter(|&block| flash.is_bad(block) && !record.ring.contains(&block)).count();
+        let others = bad + record.ring.len() + ANCHOR_BLOCKS as usize;
+        let listed = (blocks - record.data_blocks).saturating_sub(others as u32).saturating_sub(record.reserve);
         Shape::with_reserve(page_bytes, blocks, record.data_blocks, listed, record.reserve)
     }
 
@@ -125,7 +127,7 @@ impl<N: Nand> LogBlock<N> {
     }
 
     /// The newest page of the map is written anew, with the pool as it is.
-    fn refresh_map(&mut self) -> Result<()> {
+    pub(super) fn refresh_map(&mut self) -> Result<()> {
         match &mut self.table {
             Table::Mapped(map) => {
                 let books = &mut Books { logs: &self.logs, pool: &mut self.pool, resolved: None };
