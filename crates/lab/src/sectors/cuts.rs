@@ -101,6 +101,11 @@ impl History {
         format!("flexfs torture --ftl {scheme} --rig {rig} --history {} {cut}", self.seed)
     }
 
+    /// No cut at all: the history as it is, to its end.
+    pub fn uncut(&self) -> Cut {
+        Cut { step: self.steps.saturating_sub(1), tears: Vec::new() }
+    }
+
     /// Runs the history, and cuts every operation of it in every way; of the recoveries, every operation for one of these.
     pub fn run(&self) -> Findings {
         let mut findings = Findings::default();
@@ -109,7 +114,7 @@ impl History {
             (0..operations).for_each(|operation| self.cut_everywhere(before, operation, findings));
         });
         if let Err(error) = walked {
-            findings.violations.push((Cut { step: usize::MAX, tears: Vec::new() }, error));
+            findings.violations.push((self.uncut(), error));
         }
         findings
     }

@@ -121,3 +121,12 @@ fn an_opening_of_dftl_that_meets_a_lost_page_of_the_map_erases_nothing_that_coun
     replay(RigKind::Small, 110, 53, vec![(1, TornKind::Old), (2, TornKind::Unstable)]);
     replay(RigKind::Long, 515, 514, vec![(0, TornKind::Uncorrectable), (1, TornKind::Garbage)]);
 }
+
+/// The command of a history that went wrong without a cut named a step that no history has.
+#[test]
+fn a_history_that_goes_wrong_without_a_cut_is_named_so_that_it_runs_again() {
+    let history = History { rig: Rig { scheme: Scheme::LogBlock, kind: RigKind::Large }, seed: 1, steps: 20 };
+    let cut = history.uncut();
+    assert_eq!(history.command(&cut), "flexfs torture --ftl log-block --rig large --history 1 --step 19");
+    history.replay(&cut).unwrap();
+}
