@@ -48,6 +48,12 @@ pub(super) fn wholes(span: Span, pages: u32) -> Range<u32> {
     first as u32..end.max(first) as u32
 }
 
+/// The first `count` sectors of a span, or fewer, so that they end where a data block ends, if one ends among them.
+fn to_end_of_block(span: Span, count: u64, pages: u32) -> u64 {
+    let end = (span.first + count) / u64::from(pages) * u64::from(pages);
+    if count < span.count && end > span.first { end - span.first } else { count }
+}
+
 /// Takes a span apart by blocks of so many pages.
 pub(super) fn parts(span: Span, pages: u32) -> impl Iterator<Item = Part> + Clone {
     let blocks = touched(span, pages);
@@ -63,10 +69,11 @@ impl<N: Nand> LogBlock<N> {
     pub(super) fn write_span(&mut self, span: Span, data: &[u8]) -> Result<()> {
         let (mut rest, mut most) = (span, span.count);
         while rest.count > 0 {
-            let now = Span { count: self.at_once(rest)?.min(most), ..rest };
+            let count = self.at_once(rest)?.min(most);
+            let now = Span { count: to_end_of_block(rest, count, self.flash.pages_per_block()), ..rest };
             match self.write_at_once(span, now, data) {
                 Ok(()) => rest = Span { first: now.first + now.count, count: rest.count - now.count },
-                // Blocks have gone bad in it.
+                // Blocks have gone bad in it, or reclaiming gave fewer than there were log blocks.
                 Err(Error::TooLarge { .. }) if self.options.too_large == TooLarge::Split && now.count > 1 => {
                     most = now.count / 2;
                 }
@@ -214,6 +221,8 @@ mod tests {
         assert_eq!(all, [part(0, 30, 2), part(1, 0, 32), part(2, 0, 6)]);
         let one: Vec<Part> = parts(Span { first: 64, count: 32 }, 32).collect();
         assert_eq!(one, [part(2, 0, 32)]);
+        let ends = |first, count| to_end_of_block(Span { first, count: 100 }, count, 32);
+        assert_eq!((ends(30, 40), ends(64, 32), ends(1, 30), ends(7, 100)), (34, 32, 30, 100));
         let whole = |first, count| wholes(Span { first, count }, 32);
         assert_eq!((whole(30, 40), whole(64, 32), whole(63, 2), whole(65, 30)), (1..2, 2..3, 2..2, 3..3));
     }

@@ -122,6 +122,17 @@ fn an_opening_of_dftl_that_meets_a_lost_page_of_the_map_erases_nothing_that_coun
     replay(RigKind::Long, 515, 514, vec![(0, TornKind::Uncorrectable), (1, TornKind::Garbage)]);
 }
 
+/// Of a request that found fewer free blocks than were foreseen, half was written, which ended inside a data block: a cut
+/// left a part of that block.
+#[test]
+fn a_request_that_is_split_again_ends_where_a_data_block_ends() {
+    let rig = Rig { scheme: Scheme::LogBlockScanned, kind: RigKind::Large };
+    for (operation, tear) in [(48, TornKind::Full), (51, TornKind::Old), (86, TornKind::Full), (87, TornKind::Old)] {
+        let cut = Cut { step: 11, tears: vec![(operation, tear)] };
+        History { rig, seed: 3, steps: 12 }.replay(&cut).unwrap();
+    }
+}
+
 /// The command of a history that went wrong without a cut named a step that no history has.
 #[test]
 fn a_history_that_goes_wrong_without_a_cut_is_named_so_that_it_runs_again() {
