@@ -7,9 +7,6 @@ use ftl::Scheme;
 
 use super::values::scheme;
 
-/// Map blocks that an anchor has room for.
-const MAP_BLOCKS_MAX: i64 = 64;
-
 /// A translation layer instead of the file system.
 #[derive(Args)]
 #[command(next_help_heading = "Translation layer")]
@@ -21,10 +18,10 @@ pub struct Layer {
     /// So many blocks hold no sectors: anchors, map, log blocks, free blocks [default: 1 of 64, at least 32]
     #[arg(long, value_name = "N", requires = "ftl")]
     pub extra_blocks: Option<u32>,
-    /// So many log blocks at most [default: 8, or 16 where there are 64 extra blocks]
+    /// So many log blocks at most [default: 8, or 16 where there are 64 extra blocks, and log-block lists them all in a page]
     #[arg(long, value_name = "N", requires = "ftl")]
     pub logs: Option<u32>,
     /// So many blocks for the map of log-block [default: as few as turn it over, at least 3]
-    #[arg(long, value_name = "N", requires = "ftl", value_parser = clap::value_parser!(u32).range(2..=MAP_BLOCKS_MAX))]
+    #[arg(long, value_name = "N", requires = "ftl", value_parser = clap::value_parser!(u32).range(2..))]
     pub map_blocks: Option<u32>,
 }

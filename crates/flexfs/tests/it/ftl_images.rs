@@ -254,7 +254,8 @@ fn a_layer_that_does_not_fit_is_refused_and_nothing_is_left() {
     refused(1, "page-greedy", &["--extra-blocks", "4294967295"], "the chip has 1,024 blocks");
     refused(1, "replacement", &["--logs", "4"], "leave out --logs");
     refused(1, "log-block-scanned", &["--map-blocks", "4"], "leave out --map-blocks");
-    refused(2, "log-block", &["--map-blocks", "65"], "2..=64");
+    refused(2, "log-block", &["--map-blocks", "1"], "1 is not in 2..");
+    refused(1, "log-block", &["--map-blocks", "700"], "choose other --extra-blocks, --logs and --map-blocks");
     refused(2, "log-blocks", &[], "page-cost-benefit");
     for (option, value) in [("--from", "/"), ("--lifetime", "3y"), ("--label", "x"), ("--volume-id", &"0".repeat(32))] {
         refused(2, "log-block", &[option, value], "cannot be used with");
@@ -262,7 +263,7 @@ fn a_layer_that_does_not_fit_is_refused_and_nothing_is_left() {
     let (_, said) = ends(2, flexfs(["mkfs", "--logs", "4"]).args(CHIP).arg(&image));
     assert!(said.contains("--ftl"), "{said}");
     let (_, said) = ends(1, flexfs(["mkfs", "--size", "16MiB", "--ftl", "log-block"]).arg(&image));
-    assert!(said.contains("take a larger --size"), "{said}");
+    assert!(said.contains("take another --size or another --profile"), "{said}");
 }
 
 #[test]
@@ -271,14 +272,14 @@ fn a_layer_gets_the_blocks_that_are_asked_for_and_takes_the_place_of_a_file_syst
     let image = dir.path().join("flash.img");
     run(flexfs(["mkfs", "--size", "16MiB"]).arg(&image));
     let asked =
-        ["--ftl", "log-block", "--extra-blocks", "64", "--logs", "20", "--map-blocks", "5", "--force", "--json"];
+        ["--ftl", "log-block", "--extra-blocks", "128", "--logs", "20", "--map-blocks", "66", "--force", "--json"];
     let made = json(&run(flexfs(["mkfs"]).args(CHIP).args(asked).arg(&image)));
     let told = info(&image);
     for key in ["image", "profile", "scheme", "volume", "sectors", "sector_bytes", "capacity_bytes"] {
         assert_eq!(made[key], told[key], "{key}");
     }
-    assert_eq!(made["sectors"], (1024 - 64) * 32);
-    assert_eq!((&told["logs_max"], &told["blocks"]["map"]), (&20.into(), &5.into()));
+    assert_eq!(made["sectors"], (1024 - 128) * 32);
+    assert_eq!((&told["logs_max"], &told["blocks"]["map"]), (&20.into(), &66.into()));
     run(flexfs(["mkfs", "--size", "16MiB", "--force"]).arg(&image));
     assert_eq!(info(&image)["label"], "");
 }
