@@ -11,12 +11,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
+use emulator::image::MAGIC;
 use rustix::fs::FileType;
 
 use crate::host::At;
-
-/// How every chip image begins.
-const MAGIC: [u8; 8] = *b"FLXCHIP\0";
 
 /// What the destinations of a command must not be.
 #[derive(Clone, Copy, Default)]

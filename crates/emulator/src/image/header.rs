@@ -6,7 +6,8 @@
 use crc::{CRC_32_ISCSI, Crc};
 use nand::Geometry;
 
-pub(super) const MAGIC: [u8; 8] = *b"FLXCHIP\0";
+/// How an image begins.
+pub const MAGIC: [u8; 8] = *b"FLXCHIP\0";
 pub(super) const VERSION: u32 = 1;
 /// Bytes before the profile's text.
 pub(super) const FIXED_BYTES: usize = 96;

@@ -72,6 +72,7 @@ use crate::{
 
 use file::ImageFile;
 use header::Header;
+pub use header::MAGIC;
 
 /// An open image. Page contents stay in the file.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ use crate::{Error, Result};
 
 /// Blocks that hold anchors.
 pub const ANCHOR_BLOCKS: u32 = 2;
+
 /// Where records are written.
 #[derive(Clone, Copy, Debug)]
 pub struct Anchors {
