@@ -8,8 +8,8 @@ use emulator::Chip;
 use flexfs_core::{
     Atime, Compression, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, RenameMode, Result, SetAttr, kind,
 };
-use lab::crash::BASE_NS;
 use nand::Nand;
+use torture::crash::BASE_NS;
 
 use crate::metered::Metered;
 

@@ -11,9 +11,9 @@ use std::sync::LazyLock;
 
 use emulator::{Chip, FaultConfig, Profile, Shape};
 use flexfs_core::{Fs, MountOptions, NewNode, ROOT_INO, kind};
-use lab::crash::{BASE_NS, Rig};
 use libfuzzer_sys::arbitrary::{Arbitrary, Result, Unstructured};
 use rustix::fs::{MemfdFlags, memfd_create};
+use torture::crash::{BASE_NS, Rig};
 
 use crate::exercise::{Use, exercise};
 use crate::record::{Record, padded, split};

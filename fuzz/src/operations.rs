@@ -7,9 +7,9 @@ use std::fmt;
 
 use emulator::FaultConfig;
 use flexfs_core::{Compression, MountOptions, Policy};
-use lab::crash::{Rig, Run};
-use lab::ops::{Supply, Words};
 use libfuzzer_sys::arbitrary::{Arbitrary, Result, Unstructured};
+use torture::crash::{Rig, Run};
+use torture::ops::{Supply, Words};
 
 use crate::record::padded;
 

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use emulator::{Chip, FaultConfig, Profile};
 use flexfs_core::{Compression, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, Result, SetAttr, kind};
-use lab::content::{Fill, Texture};
-use lab::crash::{BASE_NS, Rig};
+use torture::content::{Fill, Texture};
+use torture::crash::{BASE_NS, Rig};
 
 /// Small files in one directory: enough for an index of two levels.
 const SMALL_FILES: u64 = 70;

@@ -11,11 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use lab::content::{Fill, Texture};
 use lab::play::{Answered, Answers};
 use lab::trace::{Op, ROOT, Request, Trace};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, ResolveFlags, Timestamps};
 use rustix::io::Errno;
+use torture::content::{Fill, Texture};
 
 use crate::destination;
 use crate::host::At;

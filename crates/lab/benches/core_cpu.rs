@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput};
 use emulator::{Chip, Profile};
 use flexfs_core::{FormatOptions, Fs, MountOptions, NewNode, ROOT_INO, kind};
-use lab::content::{Fill, Texture};
+use torture::content::{Fill, Texture};
 
 const WRITE_BYTES: usize = 4 << 10;
 const FILE_BYTES: usize = 32 << 20;

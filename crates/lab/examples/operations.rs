@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use emulator::{Chip, Profile};
 use flexfs_core::{Error, FormatOptions, Fs, HOST_CACHE_BYTES, Ino, MountOptions, NewNode, ROOT_INO, kind};
-use lab::content::{Fill, Texture, mix};
+use torture::content::{Fill, Texture, mix};
 
 const CHIP_BYTES: u64 = 256 << 20;
 const PAGE: u64 = 4096;

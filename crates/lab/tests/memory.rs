@@ -3,8 +3,8 @@
 
 use emulator::{Chip, Profile};
 use flexfs_core::{FormatOptions, Fs, MountOptions, NewNode, ROOT_INO, kind};
-use lab::content::{Fill, Texture, mix};
 use peak_alloc::PeakAlloc;
+use torture::content::{Fill, Texture, mix};
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;

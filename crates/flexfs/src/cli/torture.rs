@@ -2,9 +2,9 @@
 
 use clap::Args;
 use ftl::Scheme;
-use lab::ops::Op;
-use lab::sectors::RigKind;
-use lab::torture::{Cut, Ground, Setup};
+use torture::files::{Cut, Ground, Setup};
+use torture::ops::Op;
+use torture::sectors::RigKind;
 
 use super::values::Offered;
 

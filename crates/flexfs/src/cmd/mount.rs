@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use flexfs_core::MountOptions;
-use lab::record::Header;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 use rustix::process::{Signal, set_parent_process_death_signal};
+use torture::record::Header;
 
 use super::{recordings, remount};
 use crate::cli::Settings;

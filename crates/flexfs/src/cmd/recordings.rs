@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use emulator::Chip;
 use flexfs_core::Fs;
-use lab::record::{Header, Recorder};
 use lab::trace;
 use tempfile::{NamedTempFile, TempPath};
+use torture::record::{Header, Recorder};
 
 use crate::cli::Settings;
 use crate::destination::Destinations;

@@ -8,10 +8,10 @@ use std::ops::Deref;
 
 use emulator::Chip;
 use flexfs_core::{Attr, Attribute, DirEntry, Error, Fs, Ino, NewNode, Power, RenameMode, SetAttr, Unchecked};
-use lab::content::{Fill, Texture};
-use lab::ops::{Call, Name};
-use lab::record::{Event, Recorder};
 use lab::trace::{self, Done};
+use torture::content::{Fill, Texture};
+use torture::ops::{Call, Name};
+use torture::record::{Event, Recorder};
 
 /// What stands for what was written.
 const UNKNOWN: Fill = Fill { seed: 0, start: 0, texture: Texture::Noise };

@@ -6,7 +6,7 @@ use emulator::{Chip, FaultConfig};
 use super::volume::{Pool, Volume, report};
 use super::workloads::{fresh, run_seq, verify_files};
 use super::{BenchError, Config, Progress, Report, Workload};
-use crate::crash::{Record, Tap};
+use torture::crash::{Record, Tap};
 
 /// Power cuts, evenly spread over the run.
 const CUTS: usize = 32;

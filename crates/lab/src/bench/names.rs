@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::volume::{Volume, chip, format, report};
 use super::{BenchError, Config, Progress, Report, Workload};
-use crate::content::mix;
+use torture::content::mix;
 
 /// Entries of the one large directory, and of each of the small ones, which are as many together.
 const LARGE: u64 = 100_000;

@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use super::step::Step;
 use super::waits::{Distribution, Waits};
 use super::{BenchError, Config, OPERATIONS_PER_IDLE, Report, Workload};
-use crate::content::mix;
-use crate::crash::{BASE_NS, Emulated};
+use torture::content::mix;
+use torture::crash::{BASE_NS, Emulated};
 
 /// Bytes of the pool that data is cut from.
 const POOL_BYTES: usize = 4 << 20;

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::volume::{Figures, PIECE_BYTES, Pool, Volume, chip, format, report};
 use super::{BenchError, Config, Progress, Report, Workload};
-use crate::crash::Emulated;
+use torture::crash::Emulated;
 
 /// Bytes of a file of `seq` and `gc`.
 pub const FILE_BYTES: u64 = PIECE_BYTES as u64;

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::ExperimentError;
-use crate::parallel::parallel;
+use torture::parallel::parallel;
 
 type Work = Box<dyn Fn() -> Result<Value, ExperimentError> + Send + Sync>;
 
@@ -80,7 +80,7 @@ pub fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::mix;
+    use torture::content::mix;
 
     /// A reader of JSON that rounds made a merged report differ from a run in the last digit.
     #[test]

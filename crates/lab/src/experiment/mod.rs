@@ -1,48 +1,15 @@
-//! The experiments of the papers, a file each.
+//! The experiments of the papers, a folder for each paper, a file for each experiment.
 //!
 //! An experiment is a set of independent jobs, so that processors and machines can share them, and a function that makes
 //! rows, tables and plots of what they give. Invariant: a job sets chip, host cost, policy and workload, and what it
 //! gives depends on nothing else; what is made of the results depends on the results alone.
 
-mod album;
-mod bursts;
-mod courses;
-mod energy;
-mod fig10;
-mod fig11;
-mod fig12;
-mod fig13;
-mod fig14;
-mod fig15;
-mod fig16;
-mod fig4;
-mod fig6;
-mod fig7;
-mod fig8;
-mod ftl_blocksize;
-mod ftl_chips;
-mod ftl_extra;
-mod ftl_fig2;
-mod ftl_fig3;
-mod ftl_fig5;
-mod ftl_fig6;
-mod ftl_future;
-mod ftl_memory;
-mod ftl_startup;
-mod ftl_sweep;
-mod ftl_table2;
-mod ftl_traces;
+mod flexfs;
 mod job;
-mod life;
-mod lives;
-mod mobigen;
+mod log_block;
 mod outcome;
-mod phone;
-mod rounds;
 mod schemes;
-mod sustained;
-mod table1;
-mod table6;
+mod workload;
 
 pub use job::{Job, Results, run};
 pub use outcome::{Axis, Bar, Outcome, Parameters, Plot, Row, Series, Table};
@@ -65,33 +32,33 @@ pub struct Experiment {
 
 /// All there are.
 pub const ALL: [Experiment; 27] = [
-    table1::TABLE1,
-    fig4::FIG4,
-    fig6::FIG6,
-    fig7::FIG7,
-    fig8::FIG8,
-    fig10::FIG10,
-    fig11::FIG11,
-    fig12::FIG12,
-    fig13::FIG13,
-    fig14::FIG14,
-    fig15::FIG15,
-    table6::TABLE6,
-    fig16::FIG16,
-    mobigen::MOBIGEN,
-    sustained::SUSTAINED,
-    life::LIFE,
-    energy::ENERGY,
-    ftl_fig2::FTL_FIG2,
-    ftl_fig3::FTL_FIG3,
-    ftl_memory::FTL_MEMORY,
-    ftl_startup::FTL_STARTUP,
-    ftl_table2::FTL_TABLE2,
-    ftl_fig5::FTL_FIG5,
-    ftl_fig6::FTL_FIG6,
-    ftl_extra::FTL_EXTRA,
-    ftl_blocksize::FTL_BLOCKSIZE,
-    ftl_future::FTL_FUTURE,
+    flexfs::table1::TABLE1,
+    flexfs::fig4::FIG4,
+    flexfs::fig6::FIG6,
+    flexfs::fig7::FIG7,
+    flexfs::fig8::FIG8,
+    flexfs::fig10::FIG10,
+    flexfs::fig11::FIG11,
+    flexfs::fig12::FIG12,
+    flexfs::fig13::FIG13,
+    flexfs::fig14::FIG14,
+    flexfs::fig15::FIG15,
+    flexfs::table6::TABLE6,
+    flexfs::fig16::FIG16,
+    flexfs::mobigen::MOBIGEN,
+    flexfs::sustained::SUSTAINED,
+    flexfs::life::LIFE,
+    flexfs::energy::ENERGY,
+    log_block::fig2::FTL_FIG2,
+    log_block::fig3::FTL_FIG3,
+    log_block::memory::FTL_MEMORY,
+    log_block::startup::FTL_STARTUP,
+    log_block::table2::FTL_TABLE2,
+    log_block::fig5::FTL_FIG5,
+    log_block::fig6::FTL_FIG6,
+    log_block::extra::FTL_EXTRA,
+    log_block::blocksize::FTL_BLOCKSIZE,
+    log_block::future::FTL_FUTURE,
 ];
 
 /// Other names that some have: the tables of the paper whose figures they give.
@@ -147,7 +114,7 @@ mod tests {
 
     #[test]
     fn merges_map_and_traces_of_translation_layers_are_the_papers() {
-        for experiment in [ftl_fig2::FTL_FIG2, ftl_fig3::FTL_FIG3, ftl_table2::FTL_TABLE2] {
+        for experiment in [log_block::fig2::FTL_FIG2, log_block::fig3::FTL_FIG3, log_block::table2::FTL_TABLE2] {
             let results = run(&(experiment.jobs)(), 2, &|_| {}).unwrap_or_else(|(job, error)| panic!("{job}: {error}"));
             let outcome = (experiment.finish)(&results).unwrap();
             let wrong: Vec<_> = outcome.rows.iter().filter(|row| !row.ok).collect();

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Doing, Foresight, LayerError, LayerPlayer, Request, Work, made, options};
 use crate::bench::{Distribution, OPERATIONS_PER_IDLE};
-use crate::ops::Supply;
+use torture::ops::Supply;
 
 /// Writes that are counted.
 const WRITES: u64 = 20_000;

@@ -5,8 +5,8 @@ use emulator::Chip;
 use flexfs_core::{Error, Fs, MountOptions, ROOT_INO};
 
 use super::PlayError;
-use crate::content::{Fill, Texture};
-use crate::crash::BASE_NS;
+use torture::content::{Fill, Texture};
+use torture::crash::BASE_NS;
 
 /// Files of the root directory by name, each the first bytes of a fill.
 #[derive(Clone, Debug, Default)]

@@ -6,8 +6,8 @@ use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, Po
 
 use super::{PlayError, Setting, watch};
 use crate::bench::Step;
-use crate::content::mix;
-use crate::crash::BASE_NS;
+use torture::content::mix;
+use torture::crash::BASE_NS;
 
 /// Steps in a row that do nothing and ask to be taken again at once: more are a step that never ends.
 const IDLE_STEPS_MAX: u32 = 10_000;

@@ -5,8 +5,8 @@ use flexfs_core::{Fs, MountOptions};
 
 use super::tree::Tree;
 use super::{PlayError, Player, Response, Setting};
-use crate::crash::BASE_NS;
 use crate::trace::{Op, Request, Trace};
+use torture::crash::BASE_NS;
 
 /// A volume, and what is in it.
 pub struct Traced {

@@ -5,10 +5,10 @@ use flexfs_core::{Error, Fs, Ino, NewNode, ROOT_INO, RenameMode, SetAttr, kind};
 use nand::Nand;
 
 use super::{PlayError, Player};
-use crate::content::{Fill, Texture};
-use crate::model::ModelFs;
-use crate::ops::{Call, Name, Reply, call_fs, glimpse, observe};
 use crate::trace::Op;
+use torture::content::{Fill, Texture};
+use torture::model::ModelFs;
+use torture::ops::{Call, Name, Reply, call_fs, glimpse, observe};
 
 const ROOT_MODE: u32 = 0o755;
 

@@ -8,7 +8,7 @@
 //! else.
 
 use super::{Op, Request, Trace};
-use crate::content::mix;
+use torture::content::mix;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const LASTS_S: u64 = 1800;

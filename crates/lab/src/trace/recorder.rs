@@ -12,7 +12,7 @@ use nand::Nand;
 use super::names::{Names, text};
 use super::text::{write_head, write_request};
 use super::{Op, ROOT, Request};
-use crate::ops::Call;
+use torture::ops::Call;
 
 /// What came of a call that succeeded, as far as the trace needs it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use flexfs_core::{Attr, Error, MountOptions, NewNode, ROOT_INO, RenameMode, kind};
 use lab::bench::{Config, Workload, run};
-use lab::content::mix;
-use lab::crash::Rig;
+use torture::content::mix;
+use torture::crash::Rig;
 
 #[test]
 fn a_name_costs_little_more_in_a_very_large_directory() {

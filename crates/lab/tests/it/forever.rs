@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use emulator::{Chip, FaultConfig, Profile};
 use flexfs_core::{Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, kind};
 use lab::bench::Step;
-use lab::content::{Fill, Texture, mix};
-use lab::crash::Rig;
+use torture::content::{Fill, Texture, mix};
+use torture::crash::Rig;
 
 /// Synced overwrites of each volume, unless the environment asks for more: `FLEXFS_FOREVER_WRITES=100000`.
 const WRITES: u64 = 6_000;

@@ -1,28 +1,10 @@
-//! The tests of the file system on emulated chips as one program, a module for each matter: linked once, they are built
-//! in a moment. Those that count all memory of a process have programs of their own beside it.
+//! The tests of traces, benches and the bars that the file system is measured against, as one program. The tests that count
+//! all memory of a process have a program of their own beside it.
 
-mod aging;
 mod bench_bars;
 mod block_traces;
-mod damage;
 mod directory;
-mod dump;
-mod failing;
-mod flight;
 mod forever;
-mod full;
-mod handles;
 mod many_small;
-mod media;
-mod mend;
-mod model;
 mod paper;
-mod power;
-mod refusing;
-mod salvage;
-mod sectors;
-mod soak;
-mod space;
-mod stale;
-mod times;
 mod traces;

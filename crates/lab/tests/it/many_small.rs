@@ -6,8 +6,8 @@
 use emulator::{Chip, FaultConfig, Profile};
 use flexfs_core::{Fs, MountOptions, NewNode, ROOT_INO, kind};
 use lab::bench::Step;
-use lab::content::{Fill, Texture};
-use lab::crash::Rig;
+use torture::content::{Fill, Texture};
+use torture::crash::Rig;
 
 const FILES: u64 = 100_000;
 const FILE_BYTES: usize = 4 << 10;

@@ -3,8 +3,8 @@
 
 use emulator::{Chip, Profile};
 use flexfs_core::{BlockCounts, FormatOptions, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, kind, wear};
-use lab::content::{Fill, Texture};
 use nand::{CellMode, Nand};
+use torture::content::{Fill, Texture};
 
 const CHUNK_BYTES: u64 = 4096;
 const KIB: u64 = 1024;

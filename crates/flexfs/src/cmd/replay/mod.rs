@@ -11,9 +11,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use flexfs_core::Wanted;
 use lab::bench::Distribution;
 use lab::play::{self, Answered, Replayed, Setting};
-use lab::record;
 use lab::trace::{self, Trace, block};
 use serde_json::json;
+use torture::record;
 
 use crate::host::At;
 use crate::output::{grouped, table};

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
-use lab::torture::{
+use serde_json::{Value, json};
+use torture::files::{
     self, Base, Campaign, Case, Cuts, MEDIA_STEPS, MediaReport, MediaViolation, Progress, Report, Script, Setup,
     Violation,
 };
-use serde_json::{Value, json};
 
 use crate::output::{grouped, table};
 use crate::{cli, output, progress};
@@ -77,7 +77,7 @@ fn replay(case: &Case, args: &cli::Torture) -> Result<Report, String> {
 
 fn campaign(args: &cli::Torture) -> Result<Report, String> {
     let setups: Vec<&Setup> = args.chip.map_or_else(|| Setup::all().iter().collect(), |chip| vec![chip]);
-    let mut cases = torture::cases(&setups, args.exhaustive, args.seed)?;
+    let mut cases = files::cases(&setups, args.exhaustive, args.seed)?;
     if args.fail_fast {
         // What a short one shows is shown soon, and easy to follow.
         cases.sort_by_key(Case::len);
@@ -91,7 +91,7 @@ fn media(runs: u64, args: &cli::Torture) -> Result<MediaReport> {
     if let Some(missing) = keep.unwrap_or_default().iter().find(|&&step| step >= MEDIA_STEPS) {
         bail!("torture: --keep {missing}: the steps of a history are numbered 0 to {}", MEDIA_STEPS - 1);
     }
-    Ok(with_bar(|progress| torture::media_runs(seeds, keep, threads(args), progress)))
+    Ok(with_bar(|progress| files::media_runs(seeds, keep, threads(args), progress)))
 }
 
 fn threads(args: &cli::Torture) -> usize {

@@ -2,8 +2,8 @@
 //!
 //! Invariant: a unit's bytes follow from its number and its version alone; version 0 is zeros.
 
-use crate::content::mix;
 use crate::trace::block::SECTOR_BYTES;
+use torture::content::mix;
 
 use super::dense::Range;
 

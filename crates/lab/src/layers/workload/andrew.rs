@@ -3,7 +3,7 @@
 
 use super::ext2::Ext2;
 use super::{Requests, Timed};
-use crate::ops::Supply;
+use torture::ops::Supply;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// The benchmark's tree.

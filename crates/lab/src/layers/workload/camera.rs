@@ -2,7 +2,7 @@
 
 use super::fat::{Fat, File, Manner};
 use super::{Requests, Timed};
-use crate::ops::Supply;
+use torture::ops::Supply;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Time between two pictures.

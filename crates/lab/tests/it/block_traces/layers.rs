@@ -4,8 +4,8 @@ use emulator::Profile;
 use ftl::Scheme;
 use lab::layers::LayerError;
 use lab::layers::replay::{BlocksReplayed, ReplayConfig, replay, size_for};
-use lab::ops::Supply;
 use lab::trace::block::{self, BlockOp, BlockRequest, BlockTrace};
+use torture::ops::Supply;
 
 use super::asked;
 use super::formats::{EVERY, READS_AND_WRITES};

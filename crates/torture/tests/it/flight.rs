@@ -1,0 +1,134 @@
+//! How many operations of the chip are under way at a time, on which a recovery relies: after a cut at most one program
+//! or erase may have been torn, on however many dies.
+
+use emulator::Chip;
+use flexfs_core::{MountOptions, Policy};
+use nand::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, ReadInfo};
+use torture::crash::{Emulated, History, Reading, Rig, Twin};
+use torture::ops::{Step, Supply};
+
+/// A chip that allows one operation at a time.
+struct Single {
+    chip: Chip,
+    in_flight: bool,
+    operations: u64,
+}
+
+impl Single {
+    fn begin(&mut self) {
+        assert!(!self.in_flight, "a second operation is posted before the first one has ended");
+        (self.in_flight, self.operations) = (true, self.operations + 1);
+    }
+}
+
+impl Emulated for Single {
+    fn emulated(&self) -> &Chip {
+        &self.chip
+    }
+
+    fn emulated_mut(&mut self) -> &mut Chip {
+        &mut self.chip
+    }
+}
+
+impl Nand for Single {
+    fn geometry(&self) -> &Geometry {
+        self.chip.geometry()
+    }
+
+    fn layout(&self, mode: CellMode) -> &Layout {
+        self.chip.layout(mode)
+    }
+
+    fn endurance(&self, mode: CellMode) -> u32 {
+        self.chip.endurance(mode)
+    }
+
+    fn read(
+        &mut self,
+        block: u32,
+        page: u32,
+        column: u32,
+        data: &mut [u8],
+        spare: &mut [u8],
+        cause: Cause,
+    ) -> Result<ReadInfo, NandError> {
+        self.chip.read(block, page, column, data, spare, cause)
+    }
+
+    fn program(
+        &mut self,
+        block: u32,
+        unit: u32,
+        mode: CellMode,
+        data: &[u8],
+        spare: &[u8],
+        cause: Cause,
+    ) -> Result<(), NandError> {
+        self.begin();
+        self.chip.program(block, unit, mode, data, spare, cause)
+    }
+
+    fn erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
+        self.begin();
+        self.chip.erase(block, cause)
+    }
+
+    fn barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+        self.in_flight = false;
+        self.chip.barrier(failures)
+    }
+
+    fn is_bad(&self, block: u32) -> bool {
+        self.chip.is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: u32) -> Result<(), NandError> {
+        self.chip.mark_bad(block)
+    }
+}
+
+fn mounted(chip: Single, mut history: History, now_ns: i64, rig: &Rig) -> Twin<Single> {
+    history.forget_handles();
+    let mut twin = Twin::mount(chip, &rig.options, history, now_ns).unwrap();
+    twin.settle(Reading::Once).unwrap();
+    twin
+}
+
+#[test]
+fn no_operation_is_posted_before_the_last_one_has_ended() {
+    for (profile, blocks, pages) in [("codesign-mlc8", 64, 16), ("tlc-3d", 42, 24)] {
+        for policy in [Policy::BASELINE, Policy::NATIVE_ONLY] {
+            let rig = Rig::small(profile, blocks, pages, MountOptions { policy, ..MountOptions::default() }).unwrap();
+            let chip = Single { chip: rig.chip(1).unwrap(), in_flight: false, operations: 0 };
+            let mut twin = rig.format(chip, 1).unwrap();
+            let shape = rig.shape(&mut twin, 85, 20).unwrap();
+            let mut supply = Supply::new(1);
+            let (mut remounts, mut recoveries) = (0, 0);
+            for _ in 0..1_500 {
+                match shape.draw(&supply.words(), twin.history.live()) {
+                    Step::Call(call) => drop(twin.call(&call).unwrap()),
+                    Step::Background(steps) => drop(twin.background(steps).unwrap()),
+                    Step::Remount => {
+                        let (now_ns, (chip, history)) = (twin.now_ns, twin.unmount().unwrap());
+                        twin = mounted(chip, history, now_ns, &rig);
+                        remounts += 1;
+                    }
+                    Step::Cut(failing) => {
+                        let Twin { fs, history, now_ns } = twin;
+                        let mut chip = fs.into_chip();
+                        if recoveries < 2 {
+                            chip.chip.fail_program_at(failing);
+                        }
+                        twin = mounted(chip, history, now_ns, &rig);
+                        recoveries += 1;
+                    }
+                }
+            }
+            let chip = twin.fs.chip();
+            assert!(chip.operations > 200 && remounts > 3 && recoveries > 3, "{remounts} {recoveries}");
+            let bad = (0..blocks).filter(|&block| chip.is_bad(block)).count();
+            assert_eq!(bad, 2, "blocks that failed");
+        }
+    }
+}
