@@ -3,11 +3,9 @@
 
 use emulator::{Chip, Profile};
 use flexfs_core::{FormatOptions, Fs, MountOptions, NewNode, ROOT_INO, kind};
-use peak_alloc::PeakAlloc;
 use torture::content::{Fill, Texture, mix};
 
-#[global_allocator]
-static HEAP: PeakAlloc = PeakAlloc;
+use crate::{HEAP, alone};
 
 const CHIP_BYTES: u64 = 256 << 20;
 const CACHE_BYTES: usize = 1 << 20;
@@ -29,6 +27,7 @@ fn peak_of(base: usize, part: impl FnOnce()) -> usize {
 
 #[test]
 fn fifty_thousand_files_and_random_overwrites_stay_within_the_configured_cache() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let profile = Profile::default().with_capacity(CHIP_BYTES).unwrap();
     let mut chip = Chip::create_image(dir.path().join("flash.img"), &profile, 1).unwrap();

@@ -1,20 +1,18 @@
 //! Very many files on a large chip: what a mount, a look-up and memory cost hardly grows with them.
 //!
-//! The chip is a sparse image file, so that the counting allocator sees no contents; it counts for the whole process, so
-//! this test has one of its own.
+//! The chip is a sparse image file, so that the counting allocator sees no contents.
 
 use emulator::{Chip, Profile};
 use lab::bench::{Config, scale_on};
-use peak_alloc::PeakAlloc;
 
-#[global_allocator]
-static HEAP: PeakAlloc = PeakAlloc;
+use crate::{HEAP, alone};
 
 const CHIP_BYTES: u64 = 16 << 30;
 const MOST_HEAP_BYTES: usize = 32 << 20;
 
 #[test]
 fn a_million_files_cost_a_mount_a_look_up_and_memory_little() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let profile = Profile::default().with_capacity(CHIP_BYTES).unwrap();
     let base = HEAP.current_usage();

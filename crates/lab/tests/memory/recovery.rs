@@ -6,11 +6,9 @@ use std::path::Path;
 
 use emulator::{Chip, Profile};
 use flexfs_core::{FormatOptions, Fs, Ino, MountOptions, NewNode, ROOT_INO, kind};
-use peak_alloc::PeakAlloc;
 use torture::content::{Fill, Texture, mix};
 
-#[global_allocator]
-static HEAP: PeakAlloc = PeakAlloc;
+use crate::{HEAP, alone};
 
 const PAGE_BYTES: usize = 4 << 10;
 /// Tenths of what a volume takes at work that a mount may take.
@@ -86,6 +84,7 @@ fn peaks(dir: &Path, chip_bytes: u64, cache_bytes: usize) -> (usize, usize) {
 
 #[test]
 fn a_mount_after_a_cut_takes_hardly_more_memory_than_the_volume_at_work() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     for chip_bytes in [64 << 20, 512 << 20] {
         for cache_bytes in [0, 64 << 10] {
