@@ -1,7 +1,7 @@
-//! Damaged volumes: see `flexfs_fuzz::edits`.
+//! Damaged volumes: see `fuzzing::edits`.
 #![no_main]
 
-use flexfs_fuzz::edits::Input;
+use fuzzing::edits::Input;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: Input| input.run());

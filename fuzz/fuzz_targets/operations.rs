@@ -1,7 +1,7 @@
-//! Calls on a volume beside the model: see `flexfs_fuzz::operations`.
+//! Calls on a volume beside the model: see `fuzzing::operations`.
 #![no_main]
 
-use flexfs_fuzz::operations::Input;
+use fuzzing::operations::Input;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: Input| input.run());

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use emulator::{Chip, Corruption};
-use libfuzzer_sys::arbitrary::{Arbitrary, Result, Unstructured};
+use arbitrary::{Arbitrary, Result, Unstructured};
 use nand::Nand;
 
 use crate::exercise::Use;

@@ -1,4 +1,4 @@
-//! What the fuzzers do, and with what: `fuzz_targets` only hands bytes over.
+//! The inputs of the fuzzers, and how each is run. The targets in `fuzz/fuzz_targets` hand bytes over.
 //!
 //! `volumes` makes small real volumes, `slots` reaches what stands on their chips, `fields` knows where the numbers in
 //! it are, `edits` reads an input as a list of changes to them. `exercise` mounts what came of it and uses it.

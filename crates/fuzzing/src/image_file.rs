@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use emulator::{Chip, FaultConfig, Profile, Shape};
 use flexfs_core::{Fs, MountOptions, NewNode, ROOT_INO, kind};
-use libfuzzer_sys::arbitrary::{Arbitrary, Result, Unstructured};
+use arbitrary::{Arbitrary, Result, Unstructured};
 use rustix::fs::{MemfdFlags, memfd_create};
 use torture::crash::{BASE_NS, Rig};
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 use emulator::FaultConfig;
 use flexfs_core::{Compression, MountOptions, Policy};
-use libfuzzer_sys::arbitrary::{Arbitrary, Result, Unstructured};
+use arbitrary::{Arbitrary, Result, Unstructured};
 use torture::crash::{Rig, Run};
 use torture::ops::{Supply, Words};
 
