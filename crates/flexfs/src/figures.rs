@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use emulator::{Chip, Counters, OpCounts};
-use flexfs_core::{Error, Fs, Info, Outlook, Work, dump::BlockInfo};
+use flexfs_core::{Error, Fs, Info, Outlook, WorkKind, dump::BlockInfo};
 use nand::Cause;
 use serde_json::{Value, json};
 
@@ -219,7 +219,7 @@ impl Figures {
             "policy": policy.to_string(),
             "headroom_blocks": headroom_blocks,
             "alpha": self.info.alpha(),
-            "under_way": under_way.map(Work::name),
+            "under_way": under_way.map(WorkKind::name),
             "idle_steps": self.idle_steps().collect::<BTreeMap<_, _>>(),
             "migrated_blocks": migrated_blocks,
             "collections": self.info.collections,
@@ -238,7 +238,7 @@ impl Figures {
 
     /// Steps done in idle time, by the name of their work.
     fn idle_steps(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        Work::ALL.iter().map(|work| work.name()).zip(self.info.idle_steps)
+        WorkKind::ALL.iter().map(|work| work.name()).zip(self.info.idle_steps)
     }
 
     /// The rows that only a mounted volume has.
@@ -254,7 +254,10 @@ impl Figures {
             ),
             (
                 "room",
-                format!("{headroom_blocks} blocks of headroom; under way: {}", under_way.map_or("nothing", Work::name)),
+                format!(
+                    "{headroom_blocks} blocks of headroom; under way: {}",
+                    under_way.map_or("nothing", WorkKind::name)
+                ),
             ),
             ("idle steps", format!("{idle}; {} SLC blocks emptied", grouped(*migrated_blocks))),
             ("reads", listed(by_cause(reads))),

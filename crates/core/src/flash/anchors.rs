@@ -1,20 +1,19 @@
-//! The pair of blocks anchors are written to in turn.
+//! How anchors are written, to a pair of blocks in turn.
 //!
 //! Invariants: the block that holds the newest anchor is never erased; where there is no other, one unit is left out while
 //! there are more than a recovery may need, and every anchor is read back.
 
 use alloc::vec;
-use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand, NandError};
 
 use super::Flash;
+use super::anchor_log::{PartnerState, Takeover};
 use super::blocks::{BlockTable, Horizon};
-use super::hold::Hold;
 use super::newest::{self, Page};
 use super::slots::Slots;
 use crate::error::{Error, Result};
-use crate::format::anchor::{Anchor, MAKESHIFT_UNITS, Named, half_used, ordinary_units};
+use crate::format::anchor::{Anchor, MAKESHIFT_UNITS};
 use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::{Kind, Tag};
 
@@ -22,95 +21,6 @@ use crate::format::tag::{Kind, Tag};
 const WEAR_MARGIN: u32 = 32;
 /// The same, as a part of what a block endures: one in so many.
 const MARGIN_PART: u32 = 4;
-
-/// The block of the pair that does not hold the newest anchor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Other {
-    /// Holds older anchors, or is not known to be erased.
-    #[default]
-    Old,
-    /// Erased.
-    Ready,
-    /// Gone bad, and no other has taken its place yet: a block that anchors may stand in must be found, or emptied.
-    Missing,
-}
-
-/// Where anchors are written.
-#[derive(Default)]
-pub struct AnchorLog {
-    pub(super) pair: [u32; 2],
-    /// Which of the pair holds the newest anchor.
-    pub(super) newest: usize,
-    /// The first unit of that block that nothing was programmed to.
-    pub(super) end: u32,
-    /// Which of the pair is written to.
-    pub(super) current: usize,
-    /// The unit to write next there; past the end: go to the other block.
-    pub(super) unit: u32,
-    /// The newest anchor.
-    pub(super) last: Option<Anchor>,
-    /// Blocks named since the checkpoint, and in which era.
-    pub(super) names: Vec<(Named, u64)>,
-    pub(super) other: Other,
-    /// The block with the newest anchor is written on because there is no other: what was programmed is read back.
-    pub(super) makeshift: bool,
-    pub(super) hold: Hold,
-    /// Another block is in the pair than the newest anchor lists.
-    pub(super) pair_changed: bool,
-}
-
-impl AnchorLog {
-    /// Units, of a block of this many, that anchors are written to: a few more are kept for making do.
-    fn units(&self, units: u32) -> u32 {
-        if self.makeshift { units } else { ordinary_units(units) }
-    }
-
-    /// The blocks anchors are written to.
-    pub fn pair(&self) -> [u32; 2] {
-        self.pair
-    }
-
-    /// The state of the one that does not hold the newest anchor.
-    pub fn other(&self) -> Other {
-        self.other
-    }
-
-    /// The newest anchor.
-    pub fn last(&self) -> Option<&Anchor> {
-        self.last.as_ref()
-    }
-
-    /// Whether the newest anchor is of this mount, and stable.
-    pub fn is_own(&self) -> bool {
-        self.hold == Hold::Own
-    }
-
-    /// Whether this mount has written no anchor.
-    pub fn is_untouched(&self) -> bool {
-        matches!(self.hold, Hold::None | Hold::AtRest)
-    }
-
-    /// The block that holds the newest anchor, and the first unit of it that nothing was programmed to.
-    #[cfg(test)]
-    pub fn newest(&self) -> (u32, u32) {
-        (self.pair[self.newest], self.end)
-    }
-
-    /// Whether the other block of the pair is to be made ready, of blocks with so many units: well before it is needed, so
-    /// that there is time to find another should it have gone bad.
-    pub fn needs_other(&self, units: u32) -> bool {
-        self.is_own() && (self.pair_changed || self.other_is_due(units))
-    }
-
-    fn other_is_due(&self, units: u32) -> bool {
-        self.is_own() && self.other == Other::Old && self.unit >= half_used(units)
-    }
-
-    /// Blocks named since the checkpoint.
-    pub fn name_count(&self) -> usize {
-        self.names.len()
-    }
-}
 
 impl<N: Nand> Flash<N> {
     /// Writes an anchor: everything appended before is on flash first.
@@ -137,7 +47,7 @@ impl<N: Nand> Flash<N> {
             if self.program_anchor(block, unit, &anchor)? {
                 (self.anchors.newest, self.anchors.end) = (current, unit + 1);
                 self.anchors.last = Some(anchor.clone());
-                self.anchors.hold = if self.anchors.hold == Hold::AtRest { Hold::Once } else { Hold::Own };
+                self.anchors.takeover = self.anchors.takeover.after_anchor();
                 self.anchors.pair_changed = false;
                 return Ok(());
             }
@@ -165,7 +75,7 @@ impl<N: Nand> Flash<N> {
     /// Makes two erased blocks, or one that is erased and one that is not needed, the first pair of a volume.
     pub fn begin_anchors(&mut self, pair: [u32; 2]) {
         self.anchors.pair = pair;
-        self.anchors.hold = Hold::Own;
+        self.anchors.takeover = Takeover::Own;
         for block in pair {
             if let Some(mut found) = self.slots.blocks.get_mut(block) {
                 (found.entry.used_as, found.entry.erased) = (Use::Anchor, false);
@@ -178,7 +88,7 @@ impl<N: Nand> Flash<N> {
     #[cfg(test)]
     pub fn lose_anchor_block(&mut self) -> Result<u32> {
         self.slots.retire(self.anchors.pair[1 - self.anchors.newest])?;
-        self.anchors.other = Other::Missing;
+        self.anchors.other = PartnerState::Missing;
         Ok(self.anchors.newest().0)
     }
 
@@ -253,17 +163,18 @@ impl<N: Nand> Flash<N> {
     fn move_on(&mut self) -> Result<()> {
         let newest = self.anchors.newest;
         if !self.anchors.is_own() {
-            self.anchors.hold = Hold::None;
+            self.anchors.takeover = Takeover::None;
         }
-        if self.anchors.other != Other::Ready || self.anchors.current != newest {
+        if self.anchors.other != PartnerState::Ready || self.anchors.current != newest {
             self.prepare_other(false)?;
         }
-        if self.anchors.other == Other::Ready {
+        if self.anchors.other == PartnerState::Ready {
             let left = self.anchors.pair.get(newest).copied().unwrap_or(0);
             self.anchors.current = 1 - newest.min(1);
             self.anchors.unit = 0;
             // One that failed is not kept until its turn: should this one fail before, there would be none.
-            self.anchors.other = if self.slots.blocks.get(left).entry.failing { Other::Missing } else { Other::Old };
+            self.anchors.other =
+                if self.slots.blocks.get(left).entry.failing { PartnerState::Missing } else { PartnerState::Old };
             self.anchors.makeshift = false;
             return Ok(());
         }
@@ -300,7 +211,7 @@ impl<N: Nand> Flash<N> {
     /// Finds a block for the pair that has lost one, now that one may be free.
     pub fn complete_pair(&mut self) -> Result<()> {
         self.prepare_other(false)?;
-        if self.anchors.other != Other::Ready {
+        if self.anchors.other != PartnerState::Ready {
             return Ok(());
         }
         // In that block: the few units left here may be needed yet.
@@ -315,7 +226,7 @@ impl<N: Nand> Flash<N> {
         let Some(&block) = self.anchors.pair.get(other) else { return Err(Error::NoSpace) };
         let entry = self.slots.blocks.get(block).entry;
         let bad = entry.used_as == Use::Bad || entry.failing || self.slots.nand.is_bad(block);
-        self.anchors.other = Other::Ready;
+        self.anchors.other = PartnerState::Ready;
         if for_wear && self.slots.is_worn(block) && self.replace_anchor_block(other)? {
             return Ok(());
         }
@@ -330,7 +241,7 @@ impl<N: Nand> Flash<N> {
             self.slots.retire(block)?;
         }
         if !self.replace_anchor_block(other)? {
-            self.anchors.other = Other::Missing;
+            self.anchors.other = PartnerState::Missing;
         }
         Ok(())
     }

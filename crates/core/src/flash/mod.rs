@@ -3,25 +3,26 @@
 //! Invariants: what is read has passed its checksum; a log head opens only blocks that the last anchor or a durable
 //! summary names; a lower page that holds the only copy of something promised is never put at risk.
 
+pub mod anchor_log;
 pub mod anchors;
 pub mod append;
 pub mod blocks;
 pub mod cache;
 pub mod free;
 pub mod head;
-pub mod hold;
 pub mod newest;
 pub mod numbers;
 pub mod read;
 pub mod roll;
 pub mod shape;
 pub mod slots;
+pub mod takeover;
 
 use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use self::anchors::AnchorLog;
+use self::anchor_log::AnchorLog;
 use self::blocks::{BlockTable, Horizon, Take};
 use self::free::Free;
 use self::head::{Exposed, HeadId};

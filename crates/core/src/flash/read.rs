@@ -1,6 +1,6 @@
 //! Reading slots.
 //!
-//! Invariant: what is given out has passed its checksum, or comes with the [`Check`] that is still to be made.
+//! Invariant: what is given out has passed its checksum, or comes with the [`ChunkCheck`] that is still to be made.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -20,14 +20,14 @@ const UNCORRECTABLE: &str = "could not be corrected by the chip";
 
 /// What a bare chunk that was read must prove to be.
 #[derive(Clone, Copy, Debug)]
-pub struct Check {
+pub struct ChunkCheck {
     raw: [u8; TAG_BYTES],
     seed: u32,
     ino: u64,
     chunk: u64,
 }
 
-impl Check {
+impl ChunkCheck {
     /// Checks the slot's bytes; what is behind the valid ones becomes zeros. `false`: they are not that chunk.
     pub fn make(&self, data: &mut [u8]) -> bool {
         match Tag::decode(&self.raw, self.seed, data) {
@@ -138,10 +138,10 @@ impl<N: Nand> Slots<N> {
     }
 
     /// Reads the bare chunk `chunk` of inode `ino` at `slot` into `data`, and leaves the check to the caller.
-    pub fn read_unchecked(&mut self, slot: Slot, ino: u64, chunk: u64, data: &mut [u8]) -> Result<Check> {
+    pub fn read_unchecked(&mut self, slot: Slot, ino: u64, chunk: u64, data: &mut [u8]) -> Result<ChunkCheck> {
         let mode = self.blocks.get(self.shape.block_of(slot)).mode();
         let raw = self.read_raw(slot, mode, data, Cause::Host)?;
-        Ok(Check { raw, seed: self.seed, ino, chunk })
+        Ok(ChunkCheck { raw, seed: self.seed, ino, chunk })
     }
 
     /// Counts and reports a read that failed its check.

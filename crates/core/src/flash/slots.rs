@@ -1,7 +1,7 @@
-//! The chip as slots that hold what is needed: read and checked, counted as live, and their blocks erased or retired.
+//! The chip as slots: counted as live, gathered before they are programmed, and their blocks erased or retired.
 //!
-//! Invariant: what is given out has passed its checksum, or comes with the [`Check`](super::read::Check) that is still to
-//! be made; a slot that is gathered or stashed reads as what it will hold.
+//! Invariant: a slot that is gathered or stashed is kept in memory with the tag and bytes that it has, or will have, on
+//! the chip; no block is erased before it is known whether anything stands in it.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

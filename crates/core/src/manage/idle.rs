@@ -3,7 +3,7 @@
 //! Invariant: a job is one step, of one copy, one program, one erase or a few reads.
 
 use super::job::{Job, Progress, Refresh, View};
-use super::ledger::Work;
+use super::work::WorkKind;
 use super::{Manager, PASS_NS, Scrub};
 use crate::policy::{BlockView, Holds, gc, level};
 
@@ -34,7 +34,7 @@ impl Manager {
         // The migration that callers began stays theirs where the policy does none in idle time.
         if let Some(victim) = view.victim()
             && !self.migration.is_emptying(victim)
-            && (self.policy.empties_slc() || view.emptied_for() != Some(Work::Migration))
+            && (self.policy.empties_slc() || view.emptied_for() != Some(WorkKind::Migration))
             && view.may_copy()
         {
             return Job::Copy { victim };

@@ -1,6 +1,6 @@
 //! What there is to do, and what whoever decides on it is told.
 
-use super::ledger::Work;
+use super::work::WorkKind;
 use crate::policy::BlockView;
 use crate::policy::supply::Supply;
 
@@ -29,6 +29,22 @@ pub enum Job {
     Retire,
     /// Nothing before this time, or before a call.
     Idle { until_ns: Option<i64> },
+}
+
+impl Job {
+    /// The kind of work that a step of it is a part of; `None`: nothing is done.
+    pub(super) fn work(self) -> Option<WorkKind> {
+        Some(match self {
+            Job::Commit => WorkKind::Commit,
+            Job::Checkpoint => WorkKind::Checkpoint,
+            Job::Copy { .. } | Job::Seal => WorkKind::Collection,
+            Job::Migrate { .. } => WorkKind::Migration,
+            Job::Refresh(_) => WorkKind::Refresh,
+            Job::Level { .. } => WorkKind::Levelling,
+            Job::ReadyAnchors | Job::EraseAhead { .. } | Job::Retire => WorkKind::Preparation,
+            Job::Idle { .. } => return None,
+        })
+    }
 }
 
 /// How something is kept readable.
@@ -69,7 +85,7 @@ pub trait View {
     /// The block that is being emptied.
     fn victim(&self) -> Option<u32>;
     /// What that is emptied for.
-    fn emptied_for(&self) -> Option<Work>;
+    fn emptied_for(&self) -> Option<WorkKind>;
     /// Whether this mount has written anything.
     fn is_own(&self) -> bool;
     fn supply(&self) -> Supply;

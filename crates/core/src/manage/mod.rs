@@ -15,6 +15,7 @@ mod pace;
 mod room;
 #[cfg(test)]
 mod tests;
+pub mod work;
 
 use self::allocation::Allocation;
 use self::ledger::Ledger;

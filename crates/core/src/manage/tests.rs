@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use super::job::{Job, Progress, Refresh, View};
-use super::ledger::Work;
 use super::migration::Migrated;
 use super::pace::CATCH_UP;
+use super::work::WorkKind;
 use super::*;
 use crate::policy::migrate::{Order, Power};
 use crate::policy::supply::{Budget, Supply};
@@ -28,7 +28,7 @@ struct Seen {
     /// The heads have room for a commit, and for the next copy.
     room: bool,
     victim: Option<u32>,
-    emptied_for: Work,
+    emptied_for: WorkKind,
     slc_block_bytes: u32,
     worn_erases: u32,
 }
@@ -50,7 +50,7 @@ impl Seen {
             seq: 0,
             room: true,
             victim: None,
-            emptied_for: Work::Migration,
+            emptied_for: WorkKind::Migration,
             slc_block_bytes: 50,
             worn_erases: 0,
         }
@@ -74,7 +74,7 @@ impl View for Seen {
         self.victim
     }
 
-    fn emptied_for(&self) -> Option<Work> {
+    fn emptied_for(&self) -> Option<WorkKind> {
         self.victim.map(|_| self.emptied_for)
     }
 
@@ -438,6 +438,6 @@ fn the_paper_s_baseline_leaves_a_migration_that_callers_began_to_them() {
     let next = |policy, seen: &Seen| Manager::new(policy).next_job(seen, 0);
     assert!(!matches!(next(Policy::BASELINE, &seen), Job::Copy { .. }));
     assert_eq!(next(Policy::NATIVE_ONLY, &seen), Job::Copy { victim: 1 });
-    seen.emptied_for = Work::Refresh;
+    seen.emptied_for = WorkKind::Refresh;
     assert_eq!(next(Policy::BASELINE, &seen), Job::Copy { victim: 1 });
 }

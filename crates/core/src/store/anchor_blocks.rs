@@ -8,7 +8,7 @@ use super::collector::Why;
 use super::{Store, budget, place};
 use crate::error::{Error, Result};
 use crate::flash::Purpose;
-use crate::flash::anchors::Other;
+use crate::flash::anchor_log::PartnerState;
 use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::table::Use;
 use crate::manage::job::{Job, View};
@@ -19,8 +19,10 @@ impl<N: Nand> Store<N> {
     /// blocks have failed, one is emptied for the next that does.
     pub(super) fn keep_anchor_blocks(&mut self) -> Result<()> {
         let outcome = match self.records.flash.anchors().other() {
-            Other::Missing => self.complete_anchor_pair(),
-            Other::Old | Other::Ready => self.ready_anchor_pair().and_then(|()| self.keep_spare_anchor_block()),
+            PartnerState::Missing => self.complete_anchor_pair(),
+            PartnerState::Old | PartnerState::Ready => {
+                self.ready_anchor_pair().and_then(|()| self.keep_spare_anchor_block())
+            }
         };
         match outcome {
             Err(Error::NoSpace) => Ok(()),
@@ -49,7 +51,7 @@ impl<N: Nand> Store<N> {
 
     fn complete_anchor_pair(&mut self) -> Result<()> {
         self.take_free_anchor_block()?;
-        if self.records.flash.anchors().other() == Other::Missing {
+        if self.records.flash.anchors().other() == PartnerState::Missing {
             self.empty_anchor_block()?;
             self.take_free_anchor_block()?;
         }
@@ -103,7 +105,7 @@ impl<N: Nand> Store<N> {
     /// will move to. The checkpoint's anchor lists it; opened later, it would take one of the few anchors that are left.
     pub fn open_ahead_for_pair(&mut self) -> Result<()> {
         let flash = &self.records.flash;
-        if flash.anchors().other() != Other::Missing
+        if flash.anchors().other() != PartnerState::Missing
             || flash.free_blocks() < budget::of(&self.records, Call::REMOVAL).for_collection()
         {
             return Ok(());

@@ -9,7 +9,7 @@ use nand::Nand;
 
 use super::records::Records;
 use crate::error::Result;
-use crate::flash::read::Check;
+use crate::flash::read::ChunkCheck;
 use crate::format::inode::{Extent, Ino};
 use crate::format::key::{KeyKind, key, offset_of};
 use crate::format::node::Body;
@@ -21,7 +21,7 @@ use crate::index::delta::Change;
 #[must_use]
 pub struct Unchecked {
     /// Where in the buffer a chunk begins, and what it must prove to be.
-    pieces: Vec<(usize, Check)>,
+    pieces: Vec<(usize, ChunkCheck)>,
     chunk_bytes: usize,
 }
 
@@ -204,7 +204,7 @@ fn read_chunk<N: Nand>(
     skip: usize,
     to: &mut [u8],
     later: bool,
-) -> Result<Option<Check>> {
+) -> Result<Option<ChunkCheck>> {
     match place {
         None | Some(Place::Reserved { .. }) => to.fill(0),
         Some(Place::Run { slot, .. }) if to.len() == records.flash.shape().slot_bytes && later => {

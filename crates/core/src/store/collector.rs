@@ -21,7 +21,7 @@ use crate::format::place::{NODE_UNIT, Place, Slot};
 use crate::format::summary;
 use crate::format::tag::{Kind, TAG_BYTES, Tag, is_blank};
 use crate::index::Relocation;
-use crate::manage::ledger::Work;
+use crate::manage::work::WorkKind;
 use crate::policy::Region;
 use crate::policy::place::Write;
 
@@ -101,13 +101,13 @@ impl Collector {
     }
 
     /// What the block is emptied for.
-    pub fn work(&self) -> Option<Work> {
+    pub fn work(&self) -> Option<WorkKind> {
         let Purpose { cause, take } = self.job.as_ref()?.purpose;
         Some(match (cause, take) {
-            (_, Take::MostWorn) => Work::Levelling,
-            (Cause::Gc, _) => Work::Collection,
-            (Cause::Migration, _) => Work::Migration,
-            _ => Work::Refresh,
+            (_, Take::MostWorn) => WorkKind::Levelling,
+            (Cause::Gc, _) => WorkKind::Collection,
+            (Cause::Migration, _) => WorkKind::Migration,
+            _ => WorkKind::Refresh,
         })
     }
 

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::format::anchor::VERSION;
 use crate::format::table::Use;
 use crate::manage::job::View;
-use crate::manage::ledger::Work;
 use crate::manage::life::Outlook;
+use crate::manage::work::WorkKind;
 use crate::policy::Policy;
 use crate::policy::allocate::WHOLE;
 
@@ -87,12 +87,12 @@ pub struct Info {
     pub life: Option<Outlook>,
     /// Program/erase cycles begun in all blocks.
     pub cycles: u64,
-    /// Steps that idle time has done since mount, in the order of [`Work::ALL`].
-    pub idle_steps: [u64; Work::ALL.len()],
+    /// Steps that idle time has done since mount, in the order of [`WorkKind::ALL`].
+    pub idle_steps: [u64; WorkKind::ALL.len()],
     /// Blocks of the SLC region that idle time has emptied since mount.
     pub migrated_blocks: u64,
     /// What is under way, its next step to come in idle time or with a call.
-    pub under_way: Option<Work>,
+    pub under_way: Option<WorkKind>,
 }
 
 impl Info {
@@ -132,10 +132,10 @@ pub fn statfs<N: Nand>(records: &Records<N>) -> StatFs {
 }
 
 /// The work under way.
-fn under_way<N: Nand>(store: &Store<N>) -> Option<Work> {
+fn under_way<N: Nand>(store: &Store<N>) -> Option<WorkKind> {
     match (&store.commit, store.checkpointer.is_under_way()) {
-        (Some(_), _) => Some(Work::Commit),
-        (None, true) => Some(Work::Checkpoint),
+        (Some(_), _) => Some(WorkKind::Commit),
+        (None, true) => Some(WorkKind::Checkpoint),
         (None, false) => store.collector.work(),
     }
 }

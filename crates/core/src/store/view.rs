@@ -11,7 +11,7 @@ use crate::flash::blocks::Block;
 use crate::format::anchor::NAMES_MAX;
 use crate::format::table::Use;
 use crate::manage::job::{Progress, View};
-use crate::manage::ledger::Work;
+use crate::manage::work::WorkKind;
 use crate::policy::supply::Supply;
 use crate::policy::{BlockView, Holds, Region, victim};
 
@@ -105,7 +105,7 @@ impl<N: Nand> View for Look<'_, N> {
         self.collector.victim()
     }
 
-    fn emptied_for(&self) -> Option<Work> {
+    fn emptied_for(&self) -> Option<WorkKind> {
         self.collector.work()
     }
 

@@ -6,7 +6,7 @@ use emulator::{Chip, Profile};
 
 use super::{file, flash, formatted, formatted_as, mounted};
 use crate::flash::Phase;
-use crate::flash::anchors::Other;
+use crate::flash::anchor_log::PartnerState;
 use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::store::budget::Call;
 use crate::{Fs, Policy};
@@ -98,7 +98,7 @@ fn a_recovery_takes_two_anchors_of_the_only_block_left_and_completes_the_pair() 
     chip.power_on();
     let mut fs = mounted(chip, Policy::BASELINE);
     assert_eq!(super::flash(&fs).phase(), Phase::Mounted);
-    assert_ne!(super::flash(&fs).anchors().other(), Other::Missing);
+    assert_ne!(super::flash(&fs).anchors().other(), PartnerState::Missing);
     assert_ne!(super::flash(&fs).anchors().newest().0, left);
     assert_eq!(anchors(fs.chip_mut()) - before, 2);
 }

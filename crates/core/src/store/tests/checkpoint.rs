@@ -6,7 +6,7 @@ use emulator::Profile;
 
 use super::{file, flash, formatted, formatted_as, mounted};
 use crate::format::table::Use;
-use crate::{Policy, ROOT_INO, Work};
+use crate::{Policy, ROOT_INO, WorkKind};
 
 /// Files that the index has more changed pages for than a call writes of a checkpoint under way.
 const FILES: u32 = 3000;
@@ -19,11 +19,11 @@ fn a_checkpoint_under_way_is_complete_before_an_unmount_begins_the_last_one() {
     for number in 0..FILES {
         file(&mut fs, format!("file{number}").as_bytes());
     }
-    while fs.info().unwrap().under_way != Some(Work::Checkpoint) {
+    while fs.info().unwrap().under_way != Some(WorkKind::Checkpoint) {
         mono_ns += 10_000_000_000;
         file(&mut fs, format!("more{mono_ns}").as_bytes());
         for _ in 0..200 {
-            if fs.info().unwrap().under_way != Some(Work::Checkpoint) {
+            if fs.info().unwrap().under_way != Some(WorkKind::Checkpoint) {
                 fs.background(mono_ns, mono_ns).unwrap();
             }
         }

@@ -7,26 +7,12 @@
 use nand::Nand;
 
 use super::Flash;
-use super::anchors::Other;
+use super::anchor_log::{PartnerState, Takeover};
 use super::newest::Found;
 use super::slots::Slots;
 use crate::error::Result;
 use crate::format::anchor::{half_used, ordinary_units};
 use crate::format::table::Use;
-
-/// How far this mount has come towards an anchor of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hold {
-    /// It has written none; the first goes to the other block.
-    #[default]
-    None,
-    /// It has written none; the first goes behind the newest, which is clean.
-    AtRest,
-    /// It has written one there, on a page that an earlier mount may have tried: one more follows.
-    Once,
-    /// The newest anchor is of this mount, stable and, until the volume is unmounted, not clean.
-    Own,
-}
 
 impl<N: Nand> Flash<N> {
     /// Goes on behind the newest anchor, as a mount found it.
@@ -37,7 +23,7 @@ impl<N: Nand> Flash<N> {
         (self.anchors.pair, self.anchors.newest, self.anchors.current) = (anchor.pair, newest, newest);
         (self.anchors.end, self.anchors.unit) = (found.end, self.slots.shape.slc.units);
         if let Some(other) = goes_on_behind(&self.slots, found) {
-            (self.anchors.hold, self.anchors.other, self.anchors.unit) = (Hold::AtRest, other, found.end);
+            (self.anchors.takeover, self.anchors.other, self.anchors.unit) = (Takeover::AtRest, other, found.end);
         }
         self.anchors.names = anchor.names.iter().map(|&named| (named, era)).collect();
         self.remember_anchor(anchor);
@@ -46,9 +32,9 @@ impl<N: Nand> Flash<N> {
     /// Before the first program or erase of a mount, makes sure by one operation after the other that the newest anchor is
     /// stable and not clean. Whether it is.
     pub fn own_step(&mut self) -> Result<bool> {
-        match (self.anchors.hold, self.anchors.other) {
-            (Hold::Own, _) => return Ok(true),
-            (Hold::None, Other::Old) => self.prepare_other(false)?,
+        match (self.anchors.takeover, self.anchors.other) {
+            (Takeover::Own, _) => return Ok(true),
+            (Takeover::None, PartnerState::Old) => self.prepare_other(false)?,
             _ => self.rewrite_anchor()?,
         }
         Ok(false)
@@ -56,7 +42,7 @@ impl<N: Nand> Flash<N> {
 }
 
 /// The state of the other block, where the newest anchor is of a volume at rest and has room behind it for two.
-fn goes_on_behind<N: Nand>(slots: &Slots<N>, found: &Found) -> Option<Other> {
+fn goes_on_behind<N: Nand>(slots: &Slots<N>, found: &Found) -> Option<PartnerState> {
     let (units, pair) = (slots.shape.slc.units, found.anchor.pair);
     let is_sound = |block: u32| {
         let entry = slots.blocks.get(block).entry;
@@ -68,6 +54,7 @@ fn goes_on_behind<N: Nand>(slots: &Slots<N>, found: &Found) -> Option<Other> {
     // Whoever wrote to the second half had made the other block ready; with something behind the newest anchor, a
     // later mount may have begun to write there.
     let is_ready = found.unit >= half_used(units) && found.end == found.unit + 1;
-    let (other, limit) = if is_ready { (Other::Ready, ordinary_units(units)) } else { (Other::Old, half_used(units)) };
+    let (other, limit) =
+        if is_ready { (PartnerState::Ready, ordinary_units(units)) } else { (PartnerState::Old, half_used(units)) };
     (found.end + 2 <= limit).then_some(other)
 }
