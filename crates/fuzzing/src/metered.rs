@@ -3,7 +3,7 @@
 //! Invariant: apart from the panic at the end of the allowance it behaves as the chip inside.
 
 use emulator::Chip;
-use nand::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, ReadInfo};
+use nand::{Cause, CellMode, Failure, Nand, NandError, NandWrapper, ReadInfo};
 
 /// Operations of the chip that one call may take. The volumes have a few hundred pages; a check reads each some times.
 const OPERATIONS_PER_CALL: u64 = 30_000;
@@ -38,20 +38,18 @@ impl Metered {
     }
 }
 
-impl Nand for Metered {
-    fn geometry(&self) -> &Geometry {
-        self.chip.geometry()
+impl NandWrapper for Metered {
+    type Inner = Chip;
+
+    fn inner(&self) -> &Chip {
+        &self.chip
     }
 
-    fn layout(&self, mode: CellMode) -> &Layout {
-        self.chip.layout(mode)
+    fn inner_mut(&mut self) -> &mut Chip {
+        &mut self.chip
     }
 
-    fn endurance(&self, mode: CellMode) -> u32 {
-        self.chip.endurance(mode)
-    }
-
-    fn read(
+    fn pass_read(
         &mut self,
         block: u32,
         page: u32,
@@ -64,7 +62,7 @@ impl Nand for Metered {
         self.chip.read(block, page, column, data, spare, cause)
     }
 
-    fn program(
+    fn pass_program(
         &mut self,
         block: u32,
         unit: u32,
@@ -77,21 +75,13 @@ impl Nand for Metered {
         self.chip.program(block, unit, mode, data, spare, cause)
     }
 
-    fn erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
+    fn pass_erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
         self.spend();
         self.chip.erase(block, cause)
     }
 
-    fn barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+    fn pass_barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
         self.spend();
         self.chip.barrier(failures)
-    }
-
-    fn is_bad(&self, block: u32) -> bool {
-        self.chip.is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: u32) -> Result<(), NandError> {
-        self.chip.mark_bad(block)
     }
 }

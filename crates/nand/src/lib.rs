@@ -2,8 +2,10 @@
 //!
 //! [`Nand`] is an array of erase blocks; a block is programmed in one [`CellMode`] from erase to erase, unit by
 //! unit in the order its [`Layout`] states. The crate holds no chip: the emulator and real devices implement the
-//! trait, file systems and translation layers consume it. Invariant: nothing here assumes two bits per cell, one
-//! page per program, or that a program which returned has survived a power cut before the next barrier.
+//! trait, file systems and translation layers consume it. A chip around another chip is a [`NandWrapper`].
+//!
+//! Invariant: nothing here assumes two bits per cell, one page per program, or that a program which returned has
+//! survived a power cut before the next barrier.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,7 +14,9 @@ extern crate alloc;
 mod chip;
 mod geometry;
 mod layout;
+mod wrapper;
 
 pub use chip::{Cause, Failure, Nand, NandError, ReadInfo};
 pub use geometry::{CellMode, Geometry};
 pub use layout::{Layout, LayoutError};
+pub use wrapper::NandWrapper;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use emulator::{Chip, FaultConfig, PairedLoss, TornKind};
-use nand::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, ReadInfo};
+use nand::{Cause, CellMode, Nand, NandError, NandWrapper, ReadInfo};
 
 use crate::content::mix;
 
@@ -204,20 +204,18 @@ impl Tap {
     }
 }
 
-impl Nand for Tap {
-    fn geometry(&self) -> &Geometry {
-        self.chip.geometry()
+impl NandWrapper for Tap {
+    type Inner = Chip;
+
+    fn inner(&self) -> &Chip {
+        &self.chip
     }
 
-    fn layout(&self, mode: CellMode) -> &Layout {
-        self.chip.layout(mode)
+    fn inner_mut(&mut self) -> &mut Chip {
+        &mut self.chip
     }
 
-    fn endurance(&self, mode: CellMode) -> u32 {
-        self.chip.endurance(mode)
-    }
-
-    fn read(
+    fn pass_read(
         &mut self,
         block: u32,
         page: u32,
@@ -233,7 +231,7 @@ impl Nand for Tap {
         self.chip.read(block, page, column, data, spare, cause)
     }
 
-    fn program(
+    fn pass_program(
         &mut self,
         block: u32,
         unit: u32,
@@ -247,22 +245,10 @@ impl Nand for Tap {
         self.chip.program(block, unit, mode, data, spare, cause)
     }
 
-    fn erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
+    fn pass_erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
         self.tear(false, |chip| chip.erase(block, cause));
         self.copied_from = self.copied_from.filter(|&from| from != block);
         self.chip.erase(block, cause)
-    }
-
-    fn barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
-        self.chip.barrier(failures)
-    }
-
-    fn is_bad(&self, block: u32) -> bool {
-        self.chip.is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: u32) -> Result<(), NandError> {
-        self.chip.mark_bad(block)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use emulator::Chip;
 use flexfs_core::{MountOptions, Policy};
-use nand::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, ReadInfo};
+use nand::{Cause, CellMode, Failure, Nand, NandError, NandWrapper};
 use torture::crash::{Emulated, History, Reading, Rig, Twin};
 use torture::ops::{Step, Supply};
 
@@ -31,32 +31,18 @@ impl Emulated for Single {
     }
 }
 
-impl Nand for Single {
-    fn geometry(&self) -> &Geometry {
-        self.chip.geometry()
+impl NandWrapper for Single {
+    type Inner = Chip;
+
+    fn inner(&self) -> &Chip {
+        &self.chip
     }
 
-    fn layout(&self, mode: CellMode) -> &Layout {
-        self.chip.layout(mode)
+    fn inner_mut(&mut self) -> &mut Chip {
+        &mut self.chip
     }
 
-    fn endurance(&self, mode: CellMode) -> u32 {
-        self.chip.endurance(mode)
-    }
-
-    fn read(
-        &mut self,
-        block: u32,
-        page: u32,
-        column: u32,
-        data: &mut [u8],
-        spare: &mut [u8],
-        cause: Cause,
-    ) -> Result<ReadInfo, NandError> {
-        self.chip.read(block, page, column, data, spare, cause)
-    }
-
-    fn program(
+    fn pass_program(
         &mut self,
         block: u32,
         unit: u32,
@@ -69,22 +55,14 @@ impl Nand for Single {
         self.chip.program(block, unit, mode, data, spare, cause)
     }
 
-    fn erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
+    fn pass_erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
         self.begin();
         self.chip.erase(block, cause)
     }
 
-    fn barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+    fn pass_barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
         self.in_flight = false;
         self.chip.barrier(failures)
-    }
-
-    fn is_bad(&self, block: u32) -> bool {
-        self.chip.is_bad(block)
-    }
-
-    fn mark_bad(&mut self, block: u32) -> Result<(), NandError> {
-        self.chip.mark_bad(block)
     }
 }
 
