@@ -96,7 +96,7 @@ impl OpCounts {
     }
 }
 
-/// Everything a chip has counted since it was made or opened, or since [`crate::Chip::reset_counters`].
+/// The counts of a chip since it was made or opened, or since its counters were last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Page reads, partial ones included.

@@ -3,9 +3,9 @@
 use nand::CellMode;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::range;
 use crate::error::ProfileError;
-use crate::profile::range;
-use crate::spec::by_level;
+use crate::levels::{by_level, check_levels};
 
 /// What operations take. All is 0 where nothing is known of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,10 +56,8 @@ impl Energy {
     pub(crate) fn check(&self) -> Result<(), ProfileError> {
         for mode in CellMode::ALL {
             let ModeEnergy { read_nj, program_nj, erase_nj } = self.mode(mode);
-            for (field, list) in [("energy.*.read_nj", read_nj), ("energy.*.program_nj", program_nj)] {
-                range(field, list.len(), 0, 4)?;
-                list.iter().try_for_each(|&nj| range(field, nj, 0, MOST_NJ))?;
-            }
+            check_levels("energy.*.read_nj", read_nj, 0, MOST_NJ)?;
+            check_levels("energy.*.program_nj", program_nj, 0, MOST_NJ)?;
             range("energy.*.erase_nj", *erase_nj, 0, MOST_NJ)?;
         }
         Ok(())

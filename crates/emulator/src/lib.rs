@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod bounds;
 mod chip;
 mod clock;
 mod counters;
@@ -17,6 +18,7 @@ mod energy;
 mod error;
 mod faults;
 pub mod image;
+mod levels;
 mod make;
 mod ops;
 mod pairing;
@@ -27,6 +29,7 @@ mod rng;
 mod spec;
 mod store;
 mod table;
+mod timing;
 mod tools;
 mod trace;
 
@@ -36,5 +39,6 @@ pub use energy::{Energy, ModeEnergy};
 pub use error::{EmulatorError, ProfileError};
 pub use faults::{BitErrors, Corruption, FaultConfig, PairedLoss, TornKind};
 pub use pairing::{Pairing, ProgramUnit, Programming};
-pub use profile::{Ecc, Endurance, ErrorRates, Errors, ModeTiming, Profile, Shape, Timing};
+pub use profile::{Ecc, Endurance, ErrorRates, Errors, Profile, Shape};
+pub use timing::{ModeTiming, Timing};
 pub use trace::{Trace, TraceEntry, TraceOp};

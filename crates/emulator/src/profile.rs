@@ -6,9 +6,11 @@
 use nand::CellMode;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::range;
 use crate::energy::Energy;
 use crate::error::ProfileError;
 use crate::pairing::{self, Programming};
+use crate::timing::{ModeTiming, Timing};
 
 /// A kind of chip.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,31 +53,6 @@ pub struct Shape {
     pub spare_bytes: u32,
     pub spare_ecc: bool,
     pub bits_per_cell: u8,
-}
-
-/// What operations cost.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Timing {
-    /// Picoseconds a byte takes on the bus; 0 where the other figures include the transfer.
-    pub bus_ps_per_byte: u64,
-    /// With one bit per cell.
-    pub slc: ModeTiming,
-    /// With all bits per cell.
-    pub native: ModeTiming,
-}
-
-/// What operations cost in one mode, in nanoseconds. Lists go by level on the word line, LSB first; the last entry
-/// serves all further levels.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModeTiming {
-    /// Sensing a page.
-    pub read_ns: Vec<u64>,
-    /// Programming a unit, by the level of its first page.
-    pub program_ns: Vec<u64>,
-    /// Erasing a block.
-    pub erase_ns: u64,
 }
 
 /// What blocks endure.
@@ -193,10 +170,7 @@ impl Profile {
 
     /// The costs of operations in `mode`.
     pub fn mode_timing(&self, mode: CellMode) -> &ModeTiming {
-        match mode {
-            CellMode::Slc => &self.timing.slc,
-            CellMode::Native => &self.timing.native,
-        }
+        self.timing.mode(mode)
     }
 
     /// The raw bit error rates in `mode`.
@@ -222,14 +196,8 @@ impl Profile {
         range("ecc.codeword_bytes", self.ecc.codeword_bytes, 1, shape.page_bytes)?;
         range("endurance.slc_erases", self.endurance.slc_erases, 1, u32::MAX)?;
         range("endurance.native_erases", self.endurance.native_erases, 1, u32::MAX)?;
-        range("timing.bus_ps_per_byte", self.timing.bus_ps_per_byte, 0, 1_000_000_000)?;
+        self.timing.check()?;
         for mode in CellMode::ALL {
-            let timing = self.mode_timing(mode);
-            for (field, list) in [("timing.*.read_ns", &timing.read_ns), ("timing.*.program_ns", &timing.program_ns)] {
-                range(field, list.len(), 1, 4)?;
-                list.iter().try_for_each(|&ns| range(field, ns, 0, 1_000_000_000_000))?;
-            }
-            range("timing.*.erase_ns", timing.erase_ns, 0, 1_000_000_000_000)?;
             let rates = self.error_rates(mode);
             for rate in [rates.fresh, rates.retention_per_day, rates.per_read] {
                 range("errors.*", rate, 0.0, 0.5)?;
@@ -248,17 +216,4 @@ impl Default for Profile {
         // The text is part of the program, and a test parses it.
         Self::builtin(Self::DEFAULT).unwrap_or_else(|error| unreachable!("built-in profile: {error}"))
     }
-}
-
-/// `value` must lie in `least..=most`; written so that a NaN is refused.
-pub(crate) fn range<T: PartialOrd + std::fmt::Display>(
-    field: &'static str,
-    value: T,
-    least: T,
-    most: T,
-) -> Result<(), ProfileError> {
-    if value >= least && value <= most {
-        return Ok(());
-    }
-    Err(ProfileError::Field { field, why: format!("is {value}: it must lie in {least}..={most}") })
 }

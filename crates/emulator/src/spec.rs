@@ -49,11 +49,11 @@ impl Spec {
     }
 
     pub(crate) fn read_ns(&self, mode: CellMode, level: usize) -> u64 {
-        by_level(&self.profile.mode_timing(mode).read_ns, level)
+        self.profile.mode_timing(mode).read_ns(level)
     }
 
     pub(crate) fn program_ns(&self, mode: CellMode, level: usize) -> u64 {
-        by_level(&self.profile.mode_timing(mode).program_ns, level)
+        self.profile.mode_timing(mode).program_ns(level)
     }
 
     pub(crate) fn erase_ns(&self, mode: CellMode) -> u64 {
@@ -77,8 +77,4 @@ impl Spec {
         let pages = self.layout(mode).pages_per_unit() as usize;
         (pages * self.geometry.page_bytes as usize, pages * self.geometry.spare_bytes as usize)
     }
-}
-
-pub(crate) fn by_level(list: &[u64], level: usize) -> u64 {
-    list.get(level).or(list.last()).copied().unwrap_or(0)
 }
