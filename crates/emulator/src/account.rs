@@ -1,77 +1,96 @@
 //! Timing, counting and tracing of operations that were accepted.
 //!
-//! Invariant: an operation's cost, and what it takes of a battery, goes to the clock and to the counters in the same place, so the two never differ.
+//! Invariant: an operation's cost, and the energy it takes of a battery, goes to the clock and to the counters in the
+//! same place, so the two never differ.
 
 use nand::{Cause, CellMode};
 
 use crate::{
-    chip::Chip,
-    trace::{TraceEntry, TraceOp},
+    clock::Clock,
+    counters::Counters,
+    spec::Spec,
+    trace::{Recorder, TraceEntry, TraceOp},
 };
 
-impl Chip {
-    pub(crate) fn account_read(
-        &mut self,
-        block: u32,
-        page: u32,
-        mode: CellMode,
-        data: usize,
-        spare: usize,
-        cause: Cause,
-    ) {
-        let level = self.spec.level(page);
-        let sense_ns = self.spec.read_ns(mode, level);
-        let transfer_ns = self.spec.transfer_ns(data + spare);
-        let die = self.spec.geometry.die_of(block) as usize;
-        self.record(TraceOp::Read, block, page, mode, cause);
+/// Where, how and for which cause an operation was done.
+#[derive(Clone, Copy)]
+pub(crate) struct AcceptedOperation {
+    pub(crate) block: u32,
+    /// The page read, or the unit programmed; 0 for others.
+    pub(crate) index: u32,
+    pub(crate) mode: CellMode,
+    pub(crate) cause: Cause,
+}
+
+/// The costs of operations: the clock, the counters and, while it is recorded, the trace.
+#[derive(Clone, Debug)]
+pub(crate) struct OperationAccount {
+    pub(crate) clock: Clock,
+    pub(crate) counters: Counters,
+    pub(crate) recorder: Option<Recorder>,
+}
+
+impl OperationAccount {
+    /// Nothing is counted, and every die is idle.
+    pub(crate) fn new(spec: &Spec, now_ns: u64) -> Self {
+        let clock = Clock::new(spec.geometry.dies(), spec.geometry.channels, now_ns);
+        Self { clock, counters: Counters::default(), recorder: None }
+    }
+
+    /// Accounts a read of this many data and spare bytes.
+    pub(crate) fn read(&mut self, spec: &Spec, operation: AcceptedOperation, data: usize, spare: usize) {
+        let AcceptedOperation { block, index, mode, cause } = operation;
+        let level = spec.level(index);
+        let sense_ns = spec.read_ns(mode, level);
+        let transfer_ns = spec.transfer_ns(data + spare);
+        let die = spec.geometry.die_of(block) as usize;
+        self.record(TraceOp::Read, operation);
         self.clock.read(die, sense_ns, transfer_ns);
         let cost_ns = sense_ns + transfer_ns;
         self.counters.reads.add(mode, Some(level), cause, cost_ns);
         self.counters.flash_ns += cost_ns;
-        self.counters.energy_nj += self.spec.profile.energy.mode(mode).read_nj(level);
+        self.counters.energy_nj += spec.profile.energy.mode(mode).read_nj(level);
         self.counters.read_bytes += data as u64;
         self.counters.spare_only_reads += u64::from(data == 0);
-        let meta = self.table.meta_mut(block);
-        meta.reads = meta.reads.saturating_add(1);
-        meta.unsaved_reads = true;
     }
 
-    pub(crate) fn account_erase(&mut self, die: usize, block: u32, mode: CellMode, cause: Cause) {
-        let cost_ns = self.spec.erase_ns(mode);
-        self.record(TraceOp::Erase, block, 0, mode, cause);
-        self.clock.post(die, 0, cost_ns);
+    pub(crate) fn erase(&mut self, spec: &Spec, operation: AcceptedOperation) {
+        let AcceptedOperation { block, mode, cause, .. } = operation;
+        let cost_ns = spec.erase_ns(mode);
+        self.record(TraceOp::Erase, operation);
+        self.clock.post(spec.geometry.die_of(block) as usize, 0, cost_ns);
         self.counters.erases.add(mode, None, cause, cost_ns);
         self.counters.flash_ns += cost_ns;
-        self.counters.energy_nj += self.spec.profile.energy.mode(mode).erase_nj;
+        self.counters.energy_nj += spec.profile.energy.mode(mode).erase_nj;
     }
 
-    #[allow(clippy::too_many_arguments, reason = "an operation has that many properties that are accounted")]
-    pub(crate) fn account_program(
-        &mut self,
-        die: usize,
-        block: u32,
-        unit: u32,
-        mode: CellMode,
-        data: usize,
-        spare: usize,
-        cause: Cause,
-    ) {
-        let level = self.spec.layout(mode).unit_pages(unit).first().map_or(0, |&page| self.spec.level(page));
-        let program_ns = self.spec.program_ns(mode, level);
-        let transfer_ns = self.spec.transfer_ns(data + spare);
-        self.record(TraceOp::Program, block, unit, mode, cause);
-        self.clock.post(die, transfer_ns, program_ns);
+    /// Accounts a program of this many data and spare bytes.
+    pub(crate) fn program(&mut self, spec: &Spec, operation: AcceptedOperation, data: usize, spare: usize) {
+        let AcceptedOperation { block, index, mode, cause } = operation;
+        let level = spec.layout(mode).unit_pages(index).first().map_or(0, |&page| spec.level(page));
+        let program_ns = spec.program_ns(mode, level);
+        let transfer_ns = spec.transfer_ns(data + spare);
+        self.record(TraceOp::Program, operation);
+        self.clock.post(spec.geometry.die_of(block) as usize, transfer_ns, program_ns);
         let cost_ns = program_ns + transfer_ns;
         self.counters.programs.add(mode, Some(level), cause, cost_ns);
         self.counters.flash_ns += cost_ns;
-        self.counters.energy_nj += self.spec.profile.energy.mode(mode).program_nj(level);
+        self.counters.energy_nj += spec.profile.energy.mode(mode).program_nj(level);
         self.counters.programmed_bytes += data as u64;
     }
 
-    pub(crate) fn record(&mut self, op: TraceOp, block: u32, index: u32, mode: CellMode, cause: Cause) {
+    /// Waits for every die.
+    pub(crate) fn barrier(&mut self) {
+        self.clock.barrier();
+        self.counters.barriers += 1;
+        let nowhere = AcceptedOperation { block: 0, index: 0, mode: CellMode::Native, cause: Cause::Host };
+        self.record(TraceOp::Barrier, nowhere);
+    }
+
+    fn record(&mut self, op: TraceOp, operation: AcceptedOperation) {
         if let Some(recorder) = &mut self.recorder {
-            let time_ns = self.clock.now_ns();
-            recorder.record(TraceEntry { time_ns, op, block, index, mode, cause });
+            let AcceptedOperation { block, index, mode, cause } = operation;
+            recorder.record(TraceEntry { time_ns: self.clock.now_ns(), op, block, index, mode, cause });
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{io, path::PathBuf};
 
-use nand::LayoutError;
+use nand::{LayoutError, NandError};
 
 /// Why a text or a set of numbers does not describe a chip.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,4 +87,9 @@ pub enum EmulatorError {
     /// A block that cannot be made bad: outside the chip, or one of the two that makers guarantee.
     #[error("block {block} cannot be bad from the factory: it must lie inside 2..{blocks}")]
     FactoryBad { block: u32, blocks: u32 },
+}
+
+/// An error of the medium under the chip, `ENOSPC` and its like, as the chip's user sees it.
+pub(crate) fn medium(what: &'static str, error: &std::io::Error) -> NandError {
+    NandError::Medium { what, errno: error.raw_os_error().unwrap_or(0) }
 }

@@ -1,8 +1,6 @@
-//! Which faults a chip shows, and those a test has armed.
+//! The faults that a chip can show, as values.
 //!
-//! All are off by default. Invariant: with nothing on, an operation pays for faults with one comparison.
-
-use nand::NandError;
+//! Invariant: the default value of each turns the fault off, but for the kind of a tear, which is then drawn by seed.
 
 use crate::table::PageState;
 
@@ -85,34 +83,6 @@ impl FaultConfig {
     }
 }
 
-/// What is armed besides the configuration.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Armed {
-    /// Operations still to go before the power is cut.
-    pub(crate) cut_in: Option<u64>,
-    /// Programs, counted from the chip's making, that are to fail.
-    pub(crate) failing_programs: Vec<u64>,
-    /// Erases that are to fail.
-    pub(crate) failing_erases: Vec<u64>,
-}
-
-impl Armed {
-    /// Counts an operation and says whether the power goes in it.
-    pub(crate) fn cut_now(&mut self) -> bool {
-        match self.cut_in {
-            None => false,
-            Some(0) => {
-                self.cut_in = None;
-                true
-            }
-            Some(left) => {
-                self.cut_in = Some(left - 1);
-                false
-            }
-        }
-    }
-}
-
 /// How a test damages a page behind everyone's back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -136,9 +106,4 @@ impl Corruption {
             Corruption::Unstable => PageState::Unstable,
         }
     }
-}
-
-/// `ENOSPC` and its like, as the chip's user sees them.
-pub(crate) fn medium(what: &'static str, error: &std::io::Error) -> NandError {
-    NandError::Medium { what, errno: error.raw_os_error().unwrap_or(0) }
 }

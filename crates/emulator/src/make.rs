@@ -5,15 +5,15 @@
 use std::{path::Path, sync::Arc};
 
 use crate::{
+    account::OperationAccount,
+    array::PageArray,
     chip::Chip,
-    clock::Clock,
-    counters::Counters,
     error::EmulatorError,
-    faults::{Armed, FaultConfig},
+    fault_plan::FaultPlan,
     image::{self, ImageStore},
     profile::Profile,
     spec::Spec,
-    store::{Medium, RamStore, SpareStore, Store},
+    store::{Medium, RamStore, SpareStore},
     table::Table,
 };
 
@@ -59,28 +59,14 @@ impl Chip {
     /// Opened `read_only`, it shares the image with others who only read; programs and erases then fail with
     /// [`nand::NandError::Medium`] and `EROFS`.
     pub fn open_image(path: impl AsRef<Path>, read_only: bool) -> Result<Self, EmulatorError> {
-        let image::Opened { spec, seed, table, store, now_ns } = ImageStore::open(path.as_ref(), read_only)?;
+        let image::OpenedImage { spec, seed, table, store, now_ns } = ImageStore::open(path.as_ref(), read_only)?;
         Ok(Self::assemble(Arc::new(spec), seed, table, Medium::Image(store), now_ns))
     }
 
     fn assemble(spec: Arc<Spec>, seed: u64, table: Table, medium: Medium, now_ns: u64) -> Self {
-        let dies = spec.geometry.dies();
-        Self {
-            clock: Clock::new(dies, spec.geometry.channels, now_ns),
-            spec,
-            seed,
-            table,
-            store: Store::new(medium),
-            counters: Counters::default(),
-            faults: FaultConfig::default(),
-            armed: Armed::default(),
-            powered: true,
-            programs_done: 0,
-            erases_done: 0,
-            in_flight: vec![None; dies as usize],
-            failures: Vec::new(),
-            recorder: None,
-        }
+        let account = OperationAccount::new(&spec, now_ns);
+        let array = PageArray::new(spec, seed, table, medium);
+        Self { array, account, plan: FaultPlan::default(), powered: true, failures: Vec::new() }
     }
 
     /// A copy that changes independently, always in RAM.
@@ -88,29 +74,12 @@ impl Chip {
     /// Of a chip in RAM this is cheap: what pages hold is shared until either side programs. Of a chip in an image it
     /// reads everything that was programmed; pages that the host fails to read are uncorrectable in the copy.
     pub fn snapshot(&self) -> Self {
-        let mut table = self.table.clone();
-        let (medium, in_flight) = match &self.store.medium {
-            Medium::Ram(ram) => (Medium::Ram(ram.clone()), self.in_flight.clone()),
-            Medium::Spare(store) => (Medium::Spare(store.clone()), self.in_flight.clone()),
-            Medium::Image(image) => {
-                (Medium::Ram(RamStore::load(image, &self.spec, &mut table)), vec![None; self.in_flight.len()])
-            }
-        };
         Self {
-            spec: Arc::clone(&self.spec),
-            seed: self.seed,
-            table,
-            store: Store { medium, failing: self.store.failing },
-            clock: self.clock.clone(),
-            counters: self.counters,
-            faults: self.faults.clone(),
-            armed: self.armed.clone(),
+            array: self.array.snapshot(),
+            account: self.account.clone(),
+            plan: self.plan.clone(),
             powered: self.powered,
-            programs_done: self.programs_done,
-            erases_done: self.erases_done,
-            in_flight,
             failures: self.failures.clone(),
-            recorder: self.recorder.clone(),
         }
     }
 }

@@ -108,24 +108,29 @@ impl Table {
         &self.blocks[block as usize]
     }
 
+    /// The entry of `block`, or a new block's outside the chip.
+    pub(crate) fn meta_or_default(&self, block: u32) -> BlockMeta {
+        self.blocks.get(block as usize).copied().unwrap_or_default()
+    }
+
     pub(crate) fn meta_mut(&mut self, block: u32) -> &mut BlockMeta {
         &mut self.blocks[block as usize]
     }
 
     /// A copy of all that is known of `block`, to undo an operation with.
-    pub(crate) fn save(&self, block: u32) -> Saved {
-        Saved { meta: *self.meta(block), states: self.states(block).into() }
+    pub(crate) fn save(&self, block: u32) -> SavedBlock {
+        SavedBlock { meta: *self.meta(block), states: self.states(block).into() }
     }
 
-    pub(crate) fn restore(&mut self, block: u32, saved: &Saved) {
+    pub(crate) fn restore(&mut self, block: u32, saved: &SavedBlock) {
         *self.meta_mut(block) = saved.meta;
         self.states_mut(block).copy_from_slice(&saved.states);
     }
 }
 
-/// What was known of a block before an operation.
+/// The entry and the page states of a block before an operation.
 #[derive(Clone, Debug)]
-pub(crate) struct Saved {
+pub(crate) struct SavedBlock {
     pub(crate) meta: BlockMeta,
     pub(crate) states: Box<[PageState]>,
 }

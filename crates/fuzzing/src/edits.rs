@@ -173,7 +173,7 @@ impl Input {
         let mut chip = surgery.slots.into_chip();
         for damage in late {
             let result = match damage {
-                Damage::Page { block, page, corruption } => chip.corrupt_page(block, page, corruption),
+                Damage::Page { block, page, corruption } => chip.faults_mut().corrupt_page(block, page, corruption),
                 Damage::Block(block) => chip.mark_bad(block),
             };
             result.unwrap_or_else(|error| panic!("damaging a page of the chip: {error}"));

@@ -95,14 +95,14 @@ pub fn exercise(chip: Chip, usage: &Use) {
     inspect(&mut fs);
     let mut chip = unmount(fs);
     if usage.cut > 0 {
-        chip.chip_mut().cut_power_at(u64::from(usage.cut));
+        chip.chip_mut().faults_mut().cut_power_at(u64::from(usage.cut));
     }
     let fs = mount(chip, usage, false).map(|mut fs| {
         change(&mut fs, &seen, usage);
         unmount(fs)
     });
     let (Ok(mut chip) | Err(mut chip)) = fs;
-    chip.chip_mut().cancel_cut();
+    chip.chip_mut().faults_mut().cancel_cut();
     chip.chip_mut().power_on();
     match mount(chip, usage, false) {
         Ok(mut fs) => {

@@ -167,11 +167,11 @@ impl Input {
                 (Armed::Comparison, _) => run.compare()?,
                 (Armed::Program(when), Some(chip)) if failures_left > 0 => {
                     failures_left -= 1;
-                    chip.fail_program_at(when);
+                    chip.faults_mut().fail_program_at(when);
                 }
                 (Armed::Erase(when), Some(chip)) if failures_left > 0 => {
                     failures_left -= 1;
-                    chip.fail_erase_at(when);
+                    chip.faults_mut().fail_erase_at(when);
                 }
                 _ => {}
             }

@@ -85,7 +85,7 @@ pub(crate) struct ImageStore {
 }
 
 /// What an image holds.
-pub(crate) struct Opened {
+pub(crate) struct OpenedImage {
     pub(crate) spec: Spec,
     pub(crate) seed: u64,
     pub(crate) table: Table,
@@ -111,13 +111,13 @@ impl ImageStore {
     }
 
     /// Opens an image and reads its tables.
-    pub(crate) fn open(path: &std::path::Path, read_only: bool) -> Result<Opened, EmulatorError> {
+    pub(crate) fn open(path: &std::path::Path, read_only: bool) -> Result<OpenedImage, EmulatorError> {
         let file = ImageFile::open(path, read_only)?;
         let (header, spec) = file.read_header()?;
         let (table, latest_ns) = file.read_records(&header, &spec)?;
         let now_ns = file.read_clock(&header)?.max(latest_ns);
         let store = Self::new(file, header, &spec);
-        Ok(Opened { spec, seed: store.header.seed, table, store, now_ns })
+        Ok(OpenedImage { spec, seed: store.header.seed, table, store, now_ns })
     }
 
     pub(crate) fn is_read_only(&self) -> bool {

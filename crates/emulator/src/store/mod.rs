@@ -36,7 +36,7 @@ pub(crate) struct Store {
 /// The contents of a block that is being erased, for as long as the erase may still be undone. In an image they stay
 /// where they are until then.
 #[derive(Clone, Debug)]
-pub(crate) enum Erased {
+pub(crate) enum ErasedContents {
     Pages(BlockData),
     Spare(BlockSpare),
     InPlace,
@@ -100,28 +100,28 @@ impl Store {
     }
 
     /// Empties a block; what it held is kept until [`Store::forget`] or [`Store::bring_back`].
-    pub(crate) fn erase(&mut self, block: u32) -> Erased {
+    pub(crate) fn erase(&mut self, block: u32) -> ErasedContents {
         match &mut self.medium {
-            Medium::Ram(ram) => Erased::Pages(ram.erase(block)),
-            Medium::Spare(store) => Erased::Spare(store.erase(block)),
-            Medium::Image(_) => Erased::InPlace,
+            Medium::Ram(ram) => ErasedContents::Pages(ram.erase(block)),
+            Medium::Spare(store) => ErasedContents::Spare(store.erase(block)),
+            Medium::Image(_) => ErasedContents::InPlace,
         }
     }
 
     /// Gives up the contents of an erased block.
-    pub(crate) fn forget(&mut self, block: u32, erased: Erased) {
+    pub(crate) fn forget(&mut self, block: u32, erased: ErasedContents) {
         match (&mut self.medium, erased) {
-            (Medium::Ram(ram), Erased::Pages(data)) => ram.recycle(data),
+            (Medium::Ram(ram), ErasedContents::Pages(data)) => ram.recycle(data),
             (Medium::Image(image), _) => image.punch(block),
             _ => {}
         }
     }
 
     /// Undoes an erase.
-    pub(crate) fn bring_back(&mut self, block: u32, erased: Erased) {
+    pub(crate) fn bring_back(&mut self, block: u32, erased: ErasedContents) {
         match (&mut self.medium, erased) {
-            (Medium::Ram(ram), Erased::Pages(data)) => ram.bring_back(block, data),
-            (Medium::Spare(store), Erased::Spare(spare)) => store.bring_back(block, spare),
+            (Medium::Ram(ram), ErasedContents::Pages(data)) => ram.bring_back(block, data),
+            (Medium::Spare(store), ErasedContents::Spare(spare)) => store.bring_back(block, spare),
             _ => {}
         }
     }

@@ -78,7 +78,7 @@ fn apply(chip: &mut Chip, step: &Step, look: Look<'_>) -> String {
         Step::MarkBad { block } => format!("{:?}", chip.mark_bad(block)),
         Step::Corrupt { block, page, spare } => {
             let corruption = if spare { Corruption::FlipSpareBits(9) } else { Corruption::FlipBits(9) };
-            format!("{:?}", chip.corrupt_page(block, page, corruption))
+            format!("{:?}", chip.faults_mut().corrupt_page(block, page, corruption))
         }
         Step::Barrier => {
             let mut failures = Vec::new();
@@ -89,7 +89,7 @@ fn apply(chip: &mut Chip, step: &Step, look: Look<'_>) -> String {
             String::new()
         }
         Step::Cut { n } => {
-            chip.cut_power_at(n);
+            chip.faults_mut().cut_power_at(n);
             String::new()
         }
         Step::CutNow => format!("{:?}", chip.cut_power()),
@@ -98,7 +98,7 @@ fn apply(chip: &mut Chip, step: &Step, look: Look<'_>) -> String {
             String::new()
         }
         Step::FailProgram => {
-            chip.fail_program_at(1);
+            chip.faults_mut().fail_program_at(1);
             String::new()
         }
     }
@@ -129,8 +129,8 @@ proptest! {
         let path = dir.path().join("chip.img");
         let mut ram = Chip::new(&profile, seed).unwrap();
         let mut image = Chip::create_image(&path, &profile, seed).unwrap();
-        ram.set_faults(faults.clone());
-        image.set_faults(faults.clone());
+        ram.faults_mut().set(faults.clone());
+        image.faults_mut().set(faults.clone());
         for step in &steps {
             let (in_ram, in_image) = (apply(&mut ram, step, &page_contents), apply(&mut image, step, &page_contents));
             prop_assert_eq!(in_ram, in_image, "{:?}", step);
@@ -140,7 +140,7 @@ proptest! {
         }
         let mut copy = image.snapshot();
         for chip in [&mut ram, &mut image, &mut copy] {
-            chip.cancel_cut();
+            chip.faults_mut().cancel_cut();
             chip.power_on();
         }
         prop_assert_eq!(state(&ram), state(&image));
@@ -165,8 +165,8 @@ proptest! {
         let faults = FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::power_cuts(seed) };
         let mut full = Chip::new(&profile, seed).unwrap();
         let mut bare = Chip::without_data(&profile, seed).unwrap();
-        full.set_faults(faults.clone());
-        bare.set_faults(faults);
+        full.faults_mut().set(faults.clone());
+        bare.faults_mut().set(faults);
         let mut kept = BTreeSet::new();
         for step in &steps {
             let (target, before) = (aimed_at(&full, step), full.operations());
@@ -183,7 +183,7 @@ proptest! {
         }
         let mut copy = bare.snapshot();
         for chip in [&mut full, &mut bare, &mut copy] {
-            chip.cancel_cut();
+            chip.faults_mut().cancel_cut();
             chip.power_on();
         }
         prop_assert_eq!(state(&full), state(&bare));

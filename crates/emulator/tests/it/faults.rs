@@ -12,10 +12,10 @@ fn torn(kind: TornKind, seed: u64) -> FaultConfig {
 /// A chip whose program of block 0 unit 1 was torn.
 fn torn_program(kind: TornKind, seed: u64) -> Chip {
     let mut chip = chip();
-    chip.set_faults(torn(kind, seed));
+    chip.faults_mut().set(torn(kind, seed));
     program(&mut chip, 0, 0, Native).unwrap();
     barrier(&mut chip);
-    chip.cut_power_at(0);
+    chip.faults_mut().cut_power_at(0);
     assert_eq!(program(&mut chip, 0, 1, Native), Err(NandError::PowerOff));
     chip.power_on();
     assert_eq!(read(&mut chip, 0, 0).unwrap(), pattern(0, 4096), "a page of another word line is untouched");
@@ -25,12 +25,12 @@ fn torn_program(kind: TornKind, seed: u64) -> Chip {
 /// A chip whose erase of block 0, half programmed, was torn.
 fn torn_erase(kind: TornKind, seed: u64) -> Chip {
     let mut chip = chip();
-    chip.set_faults(torn(kind, seed));
+    chip.faults_mut().set(torn(kind, seed));
     for unit in 0..64 {
         program(&mut chip, 0, unit, Native).unwrap();
     }
     barrier(&mut chip);
-    chip.cut_power_at(0);
+    chip.faults_mut().cut_power_at(0);
     assert_eq!(chip.erase(0, Cause::Gc), Err(NandError::PowerOff));
     chip.power_on();
     chip
@@ -43,7 +43,7 @@ fn uncorrectable<T>(result: &Result<T, NandError>) -> bool {
 #[test]
 fn nothing_works_without_power() {
     let mut chip = chip();
-    chip.cut_power_at(1);
+    chip.faults_mut().cut_power_at(1);
     program(&mut chip, 0, 0, Native).unwrap();
     assert_eq!(chip.erase(1, Cause::Gc), Err(NandError::PowerOff));
     assert!(!chip.is_powered());
@@ -59,13 +59,13 @@ fn nothing_works_without_power() {
 #[test]
 fn a_cut_counts_reads_only_where_asked() {
     let mut chip = chip();
-    chip.cut_power_at(0);
+    chip.faults_mut().cut_power_at(0);
     read(&mut chip, 0, 0).unwrap();
-    chip.set_faults(FaultConfig { cut_counts_reads: true, ..FaultConfig::default() });
+    chip.faults_mut().set(FaultConfig { cut_counts_reads: true, ..FaultConfig::default() });
     assert_eq!(read(&mut chip, 0, 0).unwrap_err(), NandError::PowerOff);
     chip.power_on();
-    chip.cut_power_at(0);
-    chip.cancel_cut();
+    chip.faults_mut().cut_power_at(0);
+    chip.faults_mut().cancel_cut();
     read(&mut chip, 0, 0).unwrap();
 }
 
@@ -153,12 +153,12 @@ fn a_seeded_tear_shows_every_kind() {
 fn a_torn_msb_page_takes_its_lsb_page_with_it() {
     let destroyed = |loss: PairedLoss, seed: u64| {
         let mut chip = chip();
-        chip.set_faults(FaultConfig { paired_loss: loss, ..torn(TornKind::Uncorrectable, seed) });
+        chip.faults_mut().set(FaultConfig { paired_loss: loss, ..torn(TornKind::Uncorrectable, seed) });
         for unit in 0..8 {
             program(&mut chip, 0, unit, Native).unwrap();
         }
         barrier(&mut chip);
-        chip.cut_power_at(0);
+        chip.faults_mut().cut_power_at(0);
         program(&mut chip, 0, 8, Native).unwrap_err();
         chip.power_on();
         (0..8u32).filter(|&page| read(&mut chip, 0, page) != Ok(pattern(page, 4096))).collect::<Vec<_>>()
@@ -172,11 +172,11 @@ fn a_torn_msb_page_takes_its_lsb_page_with_it() {
 #[test]
 fn slc_mode_has_no_pairs_to_lose() {
     let mut chip = chip();
-    chip.set_faults(FaultConfig { paired_loss: PairedLoss::Always, ..torn(TornKind::Uncorrectable, 0) });
+    chip.faults_mut().set(FaultConfig { paired_loss: PairedLoss::Always, ..torn(TornKind::Uncorrectable, 0) });
     for unit in 0..4 {
         program(&mut chip, 0, unit, Slc).unwrap();
     }
-    chip.cut_power_at(0);
+    chip.faults_mut().cut_power_at(0);
     program(&mut chip, 0, 4, Slc).unwrap_err();
     chip.power_on();
     assert!((0..4).all(|page| read(&mut chip, 0, page) == Ok(pattern(page, 4096))));
@@ -244,11 +244,11 @@ fn a_cut_loses_a_subset_of_what_other_dies_have_in_flight() {
         let mut chip = four_dies();
         program(&mut chip, 0, 0, Native).unwrap();
         barrier(&mut chip);
-        chip.set_faults(torn(TornKind::Uncorrectable, seed));
+        chip.faults_mut().set(torn(TornKind::Uncorrectable, seed));
         for block in 1..4 {
             program(&mut chip, block, 0, Native).unwrap();
         }
-        chip.cut_power_at(0);
+        chip.faults_mut().cut_power_at(0);
         program(&mut chip, 0, 1, Native).unwrap_err();
         chip.power_on();
         read(&mut chip, 0, 0).unwrap();
@@ -262,7 +262,7 @@ fn a_cut_loses_a_subset_of_what_other_dies_have_in_flight() {
 fn what_a_barrier_waited_for_survives_a_cut() {
     for seed in 0..20 {
         let mut chip = four_dies();
-        chip.set_faults(torn(TornKind::Uncorrectable, seed));
+        chip.faults_mut().set(torn(TornKind::Uncorrectable, seed));
         for block in 0..4 {
             program(&mut chip, block, 0, Native).unwrap();
         }
@@ -280,7 +280,7 @@ fn an_erase_in_flight_on_another_die_may_be_undone() {
         let mut chip = four_dies();
         program(&mut chip, 1, 0, Native).unwrap();
         barrier(&mut chip);
-        chip.set_faults(torn(TornKind::Old, seed));
+        chip.faults_mut().set(torn(TornKind::Old, seed));
         chip.erase(1, Cause::Gc).unwrap();
         chip.cut_power().unwrap();
         chip.power_on();
@@ -293,7 +293,7 @@ fn an_erase_in_flight_on_another_die_may_be_undone() {
 fn a_failed_program_is_known_at_the_barrier_and_the_block_stays_readable() {
     let mut chip = chip();
     program(&mut chip, 2, 0, Native).unwrap();
-    chip.fail_program_at(1);
+    chip.faults_mut().fail_program_at(1);
     program(&mut chip, 3, 0, Native).unwrap();
     program(&mut chip, 2, 1, Native).unwrap();
     program(&mut chip, 2, 2, Native).unwrap();
@@ -310,8 +310,8 @@ fn a_failed_program_is_known_at_the_barrier_and_the_block_stays_readable() {
 #[test]
 fn a_failure_may_be_reported_at_once() {
     let mut chip = chip();
-    chip.set_faults(FaultConfig { fail_at_once: true, ..FaultConfig::default() });
-    chip.fail_erase_at(0);
+    chip.faults_mut().set(FaultConfig { fail_at_once: true, ..FaultConfig::default() });
+    chip.faults_mut().fail_erase_at(0);
     assert_eq!(chip.erase(1, Cause::Gc), Err(NandError::EraseFailed { block: 1 }));
     assert_eq!(program(&mut chip, 1, 0, Slc), Err(NandError::ProgramFailed { block: 1, unit: 0 }));
     assert_eq!(barrier(&mut chip), []);
@@ -321,9 +321,9 @@ fn a_failure_may_be_reported_at_once() {
 #[test]
 fn blocks_fail_only_past_their_endurance() {
     let mut chip = chip();
-    chip.set_faults(FaultConfig { wear_failures: true, ..FaultConfig::default() });
-    chip.age_block(0, Native, 10_000).unwrap();
-    chip.age_block(1, Slc, 60_000).unwrap();
+    chip.faults_mut().set(FaultConfig { wear_failures: true, ..FaultConfig::default() });
+    chip.faults_mut().age_block(0, Native, 10_000).unwrap();
+    chip.faults_mut().age_block(1, Slc, 60_000).unwrap();
     assert_eq!((chip.wear(0), chip.wear(1)), (1.0, 6.0));
     let failures = |chip: &mut Chip, block| {
         for _ in 0..20 {
@@ -339,8 +339,8 @@ fn blocks_fail_only_past_their_endurance() {
 #[test]
 fn bit_errors_grow_with_age_until_the_ecc_gives_up() {
     let mut chip = chip();
-    chip.set_faults(FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::default() });
-    chip.age_block(0, Native, 20_000).unwrap();
+    chip.faults_mut().set(FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::default() });
+    chip.faults_mut().age_block(0, Native, 20_000).unwrap();
     program(&mut chip, 0, 0, Native).unwrap();
     program(&mut chip, 1, 0, Slc).unwrap();
     let sense = |chip: &mut Chip, block| {
@@ -366,7 +366,7 @@ fn bit_errors_stay_within_what_the_ecc_corrects_where_that_is_asked_for() {
     let mut chip = Chip::new(&profile, 5).unwrap();
     program(&mut chip, 0, 0, Native).unwrap();
     let mut sense = |bit_errors| {
-        chip.set_faults(FaultConfig { bit_errors, ..FaultConfig::default() });
+        chip.faults_mut().set(FaultConfig { bit_errors, ..FaultConfig::default() });
         let reads = (0..200).map(|_| chip.read(0, 0, 0, &mut [0; 4096], &mut [], Cause::Host));
         reads.filter_map(|read| Some(read.ok()?.corrected_bits)).collect::<Vec<_>>()
     };
@@ -384,7 +384,7 @@ fn spare_bytes_that_the_ecc_leaves_out_come_back_wrong() {
     profile.errors.native.fresh = 1e-3;
     profile.ecc.correctable_bits = 100;
     let mut chip = Chip::new(&profile, 5).unwrap();
-    chip.set_faults(FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::default() });
+    chip.faults_mut().set(FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::default() });
     program_tagged(&mut chip, 0, 0, Native, 1).unwrap();
     let wrong: u32 = (0..100)
         .map(|_| {
@@ -402,41 +402,41 @@ fn a_page_is_corrupted_silently_or_not() {
     for unit in 0..4 {
         program(&mut chip, 0, unit, Native).unwrap();
     }
-    chip.corrupt_page(0, 0, Corruption::FlipBits(3)).unwrap();
+    chip.faults_mut().corrupt_page(0, 0, Corruption::FlipBits(3)).unwrap();
     let wrong: u32 =
         read(&mut chip, 0, 0).unwrap().iter().zip(pattern(0, 4096)).map(|(a, b)| (a ^ b).count_ones()).sum();
     assert_eq!(wrong, 3);
-    chip.corrupt_page(0, 1, Corruption::FlipSpareBits(1)).unwrap();
+    chip.faults_mut().corrupt_page(0, 1, Corruption::FlipSpareBits(1)).unwrap();
     assert_eq!(read(&mut chip, 0, 1).unwrap(), pattern(1, 4096));
     assert_ne!(read_spare(&mut chip, 0, 1).unwrap(), pattern(2, 64));
-    chip.corrupt_page(0, 2, Corruption::Uncorrectable).unwrap();
+    chip.faults_mut().corrupt_page(0, 2, Corruption::Uncorrectable).unwrap();
     assert!(uncorrectable(&read(&mut chip, 0, 2)));
-    chip.corrupt_page(0, 3, Corruption::Unstable).unwrap();
+    chip.faults_mut().corrupt_page(0, 3, Corruption::Unstable).unwrap();
     assert!(read(&mut chip, 0, 3).is_ok() && read(&mut chip, 0, 3).is_err());
-    chip.corrupt_page(0, 9, Corruption::FlipBits(1)).unwrap();
+    chip.faults_mut().corrupt_page(0, 9, Corruption::FlipBits(1)).unwrap();
     assert!(!chip.is_erased(0, 9));
-    assert!(chip.corrupt_page(0, 128, Corruption::FlipBits(1)).is_err());
+    assert!(chip.faults_mut().corrupt_page(0, 128, Corruption::FlipBits(1)).is_err());
 }
 
 #[test]
 fn factory_bad_blocks_are_seeded_and_spare_the_first_two() {
     let profile = Profile::default();
     let mut chip = Chip::new(&profile, 7).unwrap();
-    let bad = chip.scatter_bad_blocks(0.02).unwrap();
+    let bad = chip.faults_mut().scatter_bad_blocks(0.02).unwrap();
     assert!((5..50).contains(&bad.len()) && bad.iter().all(|&block| chip.is_bad(block)));
-    assert_eq!(Chip::new(&profile, 7).unwrap().scatter_bad_blocks(0.02).unwrap(), bad);
-    assert_eq!(chip.scatter_bad_blocks(1.0).unwrap().len(), 1022);
+    assert_eq!(Chip::new(&profile, 7).unwrap().faults_mut().scatter_bad_blocks(0.02).unwrap(), bad);
+    assert_eq!(chip.faults_mut().scatter_bad_blocks(1.0).unwrap().len(), 1022);
     assert!(!chip.is_bad(0) && !chip.is_bad(1));
-    assert!(matches!(chip.set_factory_bad(&[1]), Err(EmulatorError::FactoryBad { block: 1, .. })));
+    assert!(matches!(chip.faults_mut().set_factory_bad(&[1]), Err(EmulatorError::FactoryBad { block: 1, .. })));
 }
 
 #[test]
 fn one_seed_and_one_history_give_the_same_bytes() {
     let run = |chip_seed, fault_seed| {
         let mut chip = Chip::new(&common::profile(), chip_seed).unwrap();
-        chip.set_faults(FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::power_cuts(fault_seed) });
+        chip.faults_mut().set(FaultConfig { bit_errors: BitErrors::Drawn, ..FaultConfig::power_cuts(fault_seed) });
         for cut in 0..12 {
-            chip.cut_power_at(cut);
+            chip.faults_mut().cut_power_at(cut);
             for step in 0..=cut as u32 {
                 let (block, unit) = (step % 3, 10 * cut as u32 + step);
                 let _ =
@@ -456,11 +456,11 @@ fn a_failing_medium_leaves_the_chip_as_it_was() {
     let mut chip = chip();
     program(&mut chip, 0, 0, Native).unwrap();
     let before = contents(&mut chip.snapshot());
-    chip.set_faults(FaultConfig { medium_errno: Some(28), ..FaultConfig::default() });
+    chip.faults_mut().set(FaultConfig { medium_errno: Some(28), ..FaultConfig::default() });
     assert!(matches!(program(&mut chip, 0, 1, Native), Err(NandError::Medium { errno: 28, .. })));
     assert!(matches!(chip.erase(0, Cause::Gc), Err(NandError::Medium { errno: 28, .. })));
     assert!(matches!(chip.mark_bad(0), Err(NandError::Medium { errno: 28, .. })));
-    chip.set_faults(FaultConfig::default());
+    chip.faults_mut().set(FaultConfig::default());
     assert!(contents(&mut chip.snapshot()) == before && !chip.is_bad(0) && chip.erase_count(0) == 0);
     program(&mut chip, 0, 1, Native).unwrap();
 }

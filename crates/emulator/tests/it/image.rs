@@ -55,8 +55,8 @@ fn an_image_survives_its_user_without_a_sync() {
 fn a_torn_page_stays_torn_after_reopening() {
     let (_dir, path) = place();
     let mut chip = Chip::create_image(&path, &profile(), 1).unwrap();
-    chip.set_faults(FaultConfig { torn: TornKind::Weak, ..FaultConfig::default() });
-    chip.cut_power_at(0);
+    chip.faults_mut().set(FaultConfig { torn: TornKind::Weak, ..FaultConfig::default() });
+    chip.faults_mut().cut_power_at(0);
     program(&mut chip, 0, 0, Native).unwrap_err();
     drop(chip);
     let mut chip = Chip::open_image(&path, false).unwrap();
@@ -88,7 +88,7 @@ fn reading_only_changes_no_byte_of_the_file() {
     let (_dir, path) = place();
     let mut chip = Chip::create_image(&path, &profile(), 1).unwrap();
     program(&mut chip, 0, 0, Native).unwrap();
-    chip.corrupt_page(0, 1, emulator::Corruption::Unstable).unwrap();
+    chip.faults_mut().corrupt_page(0, 1, emulator::Corruption::Unstable).unwrap();
     drop(chip);
     let before = fs::read(&path).unwrap();
     let mut chip = Chip::open_image(&path, true).unwrap();
@@ -270,7 +270,7 @@ fn a_full_disk_is_reported_and_the_image_stays_whole() {
     let (_dir, path) = place();
     let mut chip = Chip::create_image(&path, &profile(), 1).unwrap();
     program(&mut chip, 0, 0, Native).unwrap();
-    chip.set_faults(FaultConfig { medium_errno: Some(28), ..FaultConfig::default() });
+    chip.faults_mut().set(FaultConfig { medium_errno: Some(28), ..FaultConfig::default() });
     assert!(matches!(program(&mut chip, 0, 1, Native), Err(NandError::Medium { errno: 28, .. })));
     assert!(matches!(chip.erase(0, Cause::Gc), Err(NandError::Medium { errno: 28, .. })));
     drop(chip);

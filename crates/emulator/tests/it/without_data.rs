@@ -95,10 +95,10 @@ fn a_snapshot_of_a_chip_without_data_changes_apart_from_it() {
 #[test]
 fn an_erase_that_a_cut_undoes_brings_the_spare_bytes_back() {
     let mut chip = chip();
-    chip.set_faults(FaultConfig { torn: TornKind::Old, ..FaultConfig::default() });
+    chip.faults_mut().set(FaultConfig { torn: TornKind::Old, ..FaultConfig::default() });
     program(&mut chip, 0, 0, Native).unwrap();
     barrier(&mut chip);
-    chip.cut_power_at(0);
+    chip.faults_mut().cut_power_at(0);
     assert_eq!(chip.erase(0, Cause::Gc), Err(NandError::PowerOff));
     chip.power_on();
     assert_eq!(read_spare(&mut chip, 0, 0).unwrap(), pattern(1, 64));
@@ -110,12 +110,12 @@ fn spare_bytes_of_a_chip_without_data_are_corrupted_bit_by_bit() {
     let mut chip = chip();
     program_spare(&mut chip, 0, 0, &[0; 16]);
     program_spare(&mut chip, 0, 1, &[5; 16]);
-    chip.corrupt_page(0, 0, Corruption::FlipSpareBits(40)).unwrap();
+    chip.faults_mut().corrupt_page(0, 0, Corruption::FlipSpareBits(40)).unwrap();
     let mut whole = vec![0xFF; 64];
     whole[..16].fill(0);
     let spare = read_spare(&mut chip, 0, 0).unwrap();
     assert_eq!(spare.iter().zip(&whole).map(|(got, programmed)| (got ^ programmed).count_ones()).sum::<u32>(), 40);
-    chip.corrupt_page(0, 1, Corruption::FlipBits(9)).unwrap();
+    chip.faults_mut().corrupt_page(0, 1, Corruption::FlipBits(9)).unwrap();
     whole[..16].fill(5);
     assert_eq!(read_spare(&mut chip, 0, 1).unwrap(), whole);
     assert_eq!(read(&mut chip, 0, 1).unwrap(), vec![0; 4096]);
@@ -155,9 +155,9 @@ fn an_erased_block_forgets_which_of_its_pages_kept_their_data() {
 #[test]
 fn a_page_programmed_again_after_a_cut_keeps_data_by_its_latest_program() {
     let mut chip = chip();
-    chip.set_faults(FaultConfig { torn: TornKind::Old, ..FaultConfig::default() });
+    chip.faults_mut().set(FaultConfig { torn: TornKind::Old, ..FaultConfig::default() });
     for (unit, first, second) in [(0, Cause::Metadata, Cause::Host), (1, Cause::Host, Cause::Metadata)] {
-        chip.cut_power_at(0);
+        chip.faults_mut().cut_power_at(0);
         let torn = chip.program(0, unit, Native, &[0xA5; 4096], &[], first);
         assert_eq!(torn, Err(NandError::PowerOff));
         chip.power_on();
@@ -187,7 +187,7 @@ fn a_snapshot_shares_kept_data_until_either_side_changes_it() {
     let mut copy = chip.snapshot();
     program_own(&mut chip, 0, 1, 3);
     program_own(&mut copy, 0, 1, 4);
-    copy.corrupt_page(0, 0, Corruption::FlipBits(1)).unwrap();
+    copy.faults_mut().corrupt_page(0, 0, Corruption::FlipBits(1)).unwrap();
     chip.erase(1, Cause::Metadata).unwrap();
     program_own(&mut chip, 1, 0, 5);
     let tags = [(0, 0, 1), (0, 1, 3), (1, 0, 5)];
@@ -200,11 +200,11 @@ fn a_snapshot_shares_kept_data_until_either_side_changes_it() {
 #[test]
 fn an_erase_that_a_cut_undoes_brings_kept_data_back() {
     let mut chip = chip();
-    chip.set_faults(FaultConfig { torn: TornKind::Old, ..FaultConfig::default() });
+    chip.faults_mut().set(FaultConfig { torn: TornKind::Old, ..FaultConfig::default() });
     program(&mut chip, 0, 0, Native).unwrap();
     program_own(&mut chip, 0, 1, 7);
     barrier(&mut chip);
-    chip.cut_power_at(0);
+    chip.faults_mut().cut_power_at(0);
     assert_eq!(chip.erase(0, Cause::Gc), Err(NandError::PowerOff));
     chip.power_on();
     assert_eq!(read(&mut chip, 0, 0).unwrap(), vec![0; 4096]);
@@ -216,11 +216,11 @@ fn kept_data_is_corrupted_and_torn_as_on_any_other_chip() {
     for seed in 0..8 {
         let mut chips = [Chip::new(&profile(), seed).unwrap(), Chip::without_data(&profile(), seed).unwrap()];
         let [full, bare] = chips.each_mut().map(|chip| {
-            chip.set_faults(FaultConfig { torn: TornKind::Garbage, ..FaultConfig::power_cuts(seed) });
+            chip.faults_mut().set(FaultConfig { torn: TornKind::Garbage, ..FaultConfig::power_cuts(seed) });
             program_own(chip, 0, 0, 1);
-            chip.corrupt_page(0, 0, Corruption::FlipBits(9)).unwrap();
-            chip.corrupt_page(2, 0, Corruption::FlipBits(9)).unwrap();
-            chip.cut_power_at(1);
+            chip.faults_mut().corrupt_page(0, 0, Corruption::FlipBits(9)).unwrap();
+            chip.faults_mut().corrupt_page(2, 0, Corruption::FlipBits(9)).unwrap();
+            chip.faults_mut().cut_power_at(1);
             program_own(chip, 1, 0, 2);
             let torn = chip.program(1, 1, Native, &pattern(3, 4096), &[3; 16], Cause::Metadata);
             assert_eq!(torn, Err(NandError::PowerOff));
@@ -238,7 +238,7 @@ fn corrupting_a_page_that_keeps_no_data_leaves_its_zeros() {
     let mut chip = chip();
     program_own(&mut chip, 0, 0, 1);
     program_spare(&mut chip, 0, 1, &[5; 16]);
-    chip.corrupt_page(0, 1, Corruption::FlipBits(9)).unwrap();
+    chip.faults_mut().corrupt_page(0, 1, Corruption::FlipBits(9)).unwrap();
     assert_eq!(read(&mut chip, 0, 1).unwrap(), vec![0; 4096]);
     assert_eq!(read(&mut chip, 0, 0).unwrap(), pattern(1, 4096));
 }

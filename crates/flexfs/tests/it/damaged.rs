@@ -180,7 +180,7 @@ fn give_up(image: &Path, wanted: &[u8]) {
     for (block, number) in chip.written_pages() {
         chip.read(block, number, 0, &mut page, &mut [], Cause::Host).unwrap();
         if page.windows(wanted.len()).any(|bytes| bytes == wanted) {
-            chip.corrupt_page(block, number, Corruption::Uncorrectable).unwrap();
+            chip.faults_mut().corrupt_page(block, number, Corruption::Uncorrectable).unwrap();
             found += 1;
         }
     }

@@ -50,7 +50,7 @@ fn damage(image: &Path, sector: u32) {
         volume.pages(&mut chip, block, visit).unwrap();
     }
     let (_, block, page) = newest.unwrap();
-    chip.corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+    chip.faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
     chip.sync_image().unwrap();
 }
 
@@ -194,7 +194,7 @@ fn fsck_opens_a_layer_after_a_power_cut_if_it_may() {
     let image = make(dir.path(), Scheme::LogBlock);
     let mut device = Device::open(Chip::open_image(&image, false).unwrap(), Options::default()).unwrap();
     device.write(5, &[1; SECTOR_BYTES]).unwrap();
-    device.chip_mut().cut_power_at(1);
+    device.chip_mut().faults_mut().cut_power_at(1);
     device.write(5, &[2; 2 * SECTOR_BYTES]).unwrap_err();
     device.into_chip().sync_image().unwrap();
     let report = json(&run(flexfs(["fsck", "-p", "--json"]).arg(&image)));

@@ -72,7 +72,7 @@ fn damage_first_chunk(image: &Path, path: &str) {
     let block = (slot / stride) as u32;
     let mode = chip.block_mode(block).unwrap();
     let page = chip.layout(mode).page((slot % stride) as u32).unwrap();
-    chip.corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+    chip.faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
     chip.sync_image().unwrap();
 }
 

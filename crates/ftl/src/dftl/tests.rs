@@ -48,7 +48,7 @@ impl Dftl<Chip> {
     /// Makes the translation page of a fragment unreadable.
     fn lose(&mut self, fragment: usize) {
         let Place { block, page } = self.pages.place(self.directory[fragment]);
-        self.flash.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+        self.flash.chip_mut().faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
     }
 }
 

@@ -226,8 +226,8 @@ mod tests {
             let mut flash = flash();
             let mut anchors = Anchors::format(&mut flash).unwrap();
             anchors.write(&mut flash, &record(0, 514)).unwrap();
-            flash.chip_mut().set_faults(FaultConfig::power_cuts(cut));
-            flash.chip_mut().cut_power_at(cut);
+            flash.chip_mut().faults_mut().set(FaultConfig::power_cuts(cut));
+            flash.chip_mut().faults_mut().cut_power_at(cut);
             let last = (1..).find(|&logs| anchors.write(&mut flash, &record(logs, 514)).is_err()).unwrap();
             flash.chip_mut().power_on();
             let (mut anchors, found) = Anchors::find(&mut flash).unwrap();
@@ -244,7 +244,7 @@ mod tests {
         let mut anchors = Anchors::format(&mut flash).unwrap();
         (0..6).for_each(|logs| anchors.write(&mut flash, &record(logs, 514)).unwrap());
         assert_eq!(anchors.block(), 0);
-        (0..200).for_each(|program| flash.chip_mut().fail_program_at(program));
+        (0..200).for_each(|program| flash.chip_mut().faults_mut().fail_program_at(program));
         assert_eq!(anchors.write(&mut flash, &record(6, 514)), Err(Error::WornOut));
         assert_eq!(Anchors::find(&mut flash).unwrap().1, record(5, 514));
     }

@@ -179,7 +179,7 @@ mod tests {
             let format = Format { volume: 1, extra_blocks, logs: 8, map_blocks: 3 };
             let mut device = LogBlock::format(Chip::new(&profile, 1).unwrap(), &format, Options::default()).unwrap();
             for _ in 0..2 {
-                device.flash.chip_mut().fail_program_at(0);
+                device.flash.chip_mut().faults_mut().fail_program_at(0);
                 device.refresh_map().unwrap();
             }
             let mut device = LogBlock::open(device.into_chip(), Options::default()).unwrap();

@@ -222,7 +222,7 @@ mod tests {
             (0..3).for_each(|sector| device.write(sector, &[1 + sector as u8; 512]).unwrap());
             let log = device.logs[0].block;
             let mut chip = device.into_chip();
-            chip.corrupt_page(log, 0, emulator::Corruption::Uncorrectable).unwrap();
+            chip.faults_mut().corrupt_page(log, 0, emulator::Corruption::Uncorrectable).unwrap();
             let mut device = LogBlock::open(chip, Options::default()).unwrap();
             let mut found = [0; 512];
             for sector in 1..3 {

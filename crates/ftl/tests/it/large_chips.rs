@@ -51,8 +51,8 @@ fn is_made_written_cut_and_opened(mib: u64) {
     assert_eq!(volume.map_blocks.len() > 64, mib > 1_024, "{} map blocks", volume.map_blocks.len());
     for cut in [0, 1, 5, 13, 40, 177, 400] {
         let mut device = Device::open(chip, OPTIONS).unwrap();
-        device.chip_mut().set_faults(FaultConfig::power_cuts(cut));
-        device.chip_mut().cut_power_at(cut);
+        device.chip_mut().faults_mut().set(FaultConfig::power_cuts(cut));
+        device.chip_mut().faults_mut().cut_power_at(cut);
         let error = write_everywhere(&mut device, 400).unwrap_err();
         assert!(matches!(error, Error::Nand(NandError::PowerOff)), "{error}");
         chip = device.into_chip();
@@ -128,7 +128,7 @@ fn more_blocks_go_bad_than_the_pool_s_fragment_lists_and_nothing_is_lost() {
     let mut volume = Reserved::new();
     for nth in 0..5_000 {
         if nth % 20 == 0 {
-            volume.device.chip_mut().fail_program_at(nth % 37);
+            volume.device.chip_mut().faults_mut().fail_program_at(nth % 37);
         }
         volume.write(nth * 997 % volume.shadow.len() as u64, nth as u8).unwrap();
         if nth % 1_000 == 999 {
@@ -145,9 +145,9 @@ fn a_cut_while_blocks_come_from_the_reserve_loses_no_block() {
         let mut volume = Reserved::new();
         (0..40).for_each(|nth| volume.write(nth * 97, 1 + nth as u8).unwrap());
         // The next program fails: the requests after that bring a block from the reserve.
-        volume.device.chip_mut().fail_program_at(0);
-        volume.device.chip_mut().set_faults(FaultConfig::power_cuts(cut));
-        volume.device.chip_mut().cut_power_at(cut);
+        volume.device.chip_mut().faults_mut().fail_program_at(0);
+        volume.device.chip_mut().faults_mut().set(FaultConfig::power_cuts(cut));
+        volume.device.chip_mut().faults_mut().cut_power_at(cut);
         let error = (0..100).find_map(|nth| volume.write(nth * 97, 100 + nth as u8).err().map(|error| (nth, error)));
         let (nth, error) = error.unwrap();
         assert!(matches!(error, Error::Nand(NandError::PowerOff)), "{error}");

@@ -38,7 +38,7 @@ impl Rig {
     /// The chip, its faults switched on.
     pub fn chip(&self, seed: u64) -> Result<Chip, String> {
         let mut chip = Chip::new(&self.profile, seed).map_err(|error| error.to_string())?;
-        chip.set_faults(FaultConfig { seed, ..self.faults.clone() });
+        chip.faults_mut().set(FaultConfig { seed, ..self.faults.clone() });
         Ok(chip)
     }
 

@@ -116,7 +116,7 @@ impl Run {
         let at = self.steps;
         let within = |error: String| format!("step {at}, {step:?}: {error}");
         if !self.cut_armed {
-            twin.fs.chip_mut().cut_power_at(FUSE_OPERATIONS);
+            twin.fs.chip_mut().faults_mut().cut_power_at(FUSE_OPERATIONS);
         }
         let outcome = match &step {
             Step::Call(call) => {
@@ -130,7 +130,7 @@ impl Run {
                 return Ok(());
             }
             Step::Cut(operations) => {
-                twin.fs.chip_mut().cut_power_at(*operations);
+                twin.fs.chip_mut().faults_mut().cut_power_at(*operations);
                 self.cut_armed = true;
                 Ok(Outcome::Done)
             }
@@ -157,7 +157,7 @@ impl Run {
     pub fn end(mut self) -> Result<(Tally, Chip, History, i64), String> {
         let Some(mut twin) = self.twin.take() else { return Err("the run has failed".into()) };
         self.cut_armed = false;
-        twin.fs.chip_mut().cut_power_at(FUSE_OPERATIONS);
+        twin.fs.chip_mut().faults_mut().cut_power_at(FUSE_OPERATIONS);
         twin.compare().map_err(|error| format!("at the end: {error}"))?;
         let twin = self.remount(twin).map_err(|error| format!("last remount: {error}"))?;
         let programs = twin.fs.chip().counters().programs;

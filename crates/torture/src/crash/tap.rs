@@ -176,7 +176,7 @@ impl Tap {
             faults.torn = tear.kind;
             faults.paired_loss = if tear.pairs { PairedLoss::Always } else { PairedLoss::Off };
         }
-        chip.set_faults(faults);
+        chip.faults_mut().set(faults);
         Torn { chip, operation, tear }
     }
 
@@ -184,7 +184,7 @@ impl Tap {
     fn tear(&mut self, risks_pairs: bool, operation: impl Fn(&mut Chip) -> Result<(), NandError>) {
         let at = self.chip.operations();
         if self.fuse == Some(at) {
-            self.chip.cut_power_at(0);
+            self.chip.faults_mut().cut_power_at(0);
         }
         let tears: Vec<Tear> = match self.record {
             Record::Every(every) if at.is_multiple_of(every) => {
@@ -195,7 +195,7 @@ impl Tap {
         };
         for tear in tears {
             let mut torn = self.copy(Some(tear));
-            torn.chip.cut_power_at(0);
+            torn.chip.faults_mut().cut_power_at(0);
             // An operation that the chip refuses for another reason than the cut tears nothing.
             if operation(&mut torn.chip) == Err(NandError::PowerOff) {
                 self.torn.push(torn);

@@ -73,7 +73,7 @@ pub(super) fn damage(
             continue;
         }
         let kind = kinds[(draw >> 32) as usize % kinds.len()];
-        chip.corrupt_page(block, page, kind).map_err(|error| error.to_string())?;
+        chip.faults_mut().corrupt_page(block, page, kind).map_err(|error| error.to_string())?;
     }
     let fs = match Fs::mount(chip, options.clone()) {
         Ok(fs) => fs,

@@ -149,7 +149,7 @@ fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> 
     rig.faults = FaultConfig { bit_errors: BitErrors::Correctable, ..FaultConfig::power_cuts(seed) };
     let options = rig.options.clone();
     let mut chip = rig.chip(seed)?;
-    chip.scatter_bad_blocks(0.02).map_err(|error| error.to_string())?;
+    chip.faults_mut().scatter_bad_blocks(0.02).map_err(|error| error.to_string())?;
     let mut run = Run::on(rig, chip, seed, age.crowded_percent, DISRUPTIONS)?;
     if let Some(twin) = run.twin_mut() {
         fill(twin, mix(seed ^ 2) % (age.filled_percent + 1), FILE_CHUNKS)?;
@@ -165,7 +165,7 @@ fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> 
             }
             for &(_, program) in due.iter().filter(|(at, _)| *at == step) {
                 let soon = supply.below(6);
-                if program { chip.fail_program_at(soon) } else { chip.fail_erase_at(soon) }
+                if program { chip.faults_mut().fail_program_at(soon) } else { chip.faults_mut().fail_erase_at(soon) }
             }
         }
         let words = supply.words();

@@ -60,7 +60,7 @@ impl Mix {
     /// Makes an operation of the chip fail if one is due.
     fn arm(&mut self, number: usize, words: &Words, tap: &mut Tap) {
         self.failures_due += u32::from(self.failing && number.is_multiple_of(FAILING_EVERY));
-        if self.failures_due > 0 && !tap.chip_mut().failure_is_armed() {
+        if self.failures_due > 0 && !tap.chip_mut().faults_mut().failure_is_armed() {
             self.failures_due -= 1;
             let soon = u64::from(words[10] % 8);
             arm(tap, &if words[9].is_multiple_of(3) { Op::FailErase(soon) } else { Op::FailProgram(soon) });
@@ -71,8 +71,8 @@ impl Mix {
 /// Makes an operation of the chip fail.
 pub(super) fn arm(tap: &mut Tap, op: &Op) {
     match *op {
-        Op::FailProgram(number) => tap.chip_mut().fail_program_at(number),
-        Op::FailErase(number) => tap.chip_mut().fail_erase_at(number),
+        Op::FailProgram(number) => tap.chip_mut().faults_mut().fail_program_at(number),
+        Op::FailErase(number) => tap.chip_mut().faults_mut().fail_erase_at(number),
         _ => {}
     }
 }

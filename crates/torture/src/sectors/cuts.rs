@@ -283,8 +283,8 @@ pub(super) fn in_order<N: nand::Nand>(device: &mut Cached<N>) -> Result<(), Stri
 }
 
 fn arm(chip: &mut Chip, operation: u64, torn: TornKind, seed: u64) {
-    chip.set_faults(FaultConfig { seed, torn, ..FaultConfig::default() });
-    chip.cut_power_at(operation);
+    chip.faults_mut().set(FaultConfig { seed, torn, ..FaultConfig::default() });
+    chip.faults_mut().cut_power_at(operation);
 }
 
 fn expect_cut(outcome: Result<(), Error>) -> Result<(), String> {

@@ -57,7 +57,7 @@ fn run(scheme: Scheme, seed: u64, report: &mut MediaReport) -> Result<(), String
     let mut device = rig.format(rig.chip(seed)?)?;
     let sectors = rig.sectors_used(device.sectors());
     let pages = u64::from(device.device().chip().profile().geometry.pages_per_block);
-    device.device_mut().chip_mut().set_faults(FaultConfig {
+    device.device_mut().chip_mut().faults_mut().set(FaultConfig {
         bit_errors: BitErrors::Correctable,
         seed,
         ..FaultConfig::default()
@@ -68,14 +68,15 @@ fn run(scheme: Scheme, seed: u64, report: &mut MediaReport) -> Result<(), String
         device
             .device_mut()
             .chip_mut()
+            .faults_mut()
             .age_block(block, nand::CellMode::Slc, erases)
             .map_err(|error| error.to_string())?;
     }
     for _ in 0..dice.below(FAILURES_MAX + 1) {
         if dice.below(3) > 0 {
-            device.device_mut().chip_mut().fail_program_at(dice.below(1_500));
+            device.device_mut().chip_mut().faults_mut().fail_program_at(dice.below(1_500));
         } else {
-            device.device_mut().chip_mut().fail_erase_at(dice.below(100));
+            device.device_mut().chip_mut().faults_mut().fail_erase_at(dice.below(100));
         }
     }
     let mut shadow = Shadow::default();

@@ -119,8 +119,8 @@ impl Rig {
         (profile.geometry.blocks, profile.geometry.pages_per_block) = (blocks, pages);
         profile.errors.slc.fresh = FRESH_BIT_ERRORS;
         let mut chip = Chip::new(&profile, seed).map_err(|error| error.to_string())?;
-        chip.set_factory_bad(&[9]).map_err(|error| error.to_string())?;
-        chip.set_faults(FaultConfig::power_cuts(seed));
+        chip.faults_mut().set_factory_bad(&[9]).map_err(|error| error.to_string())?;
+        chip.faults_mut().set(FaultConfig::power_cuts(seed));
         Ok(chip)
     }
 

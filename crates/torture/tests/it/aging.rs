@@ -157,11 +157,11 @@ impl Life {
         let chunk = if draw.is_multiple_of(50) { (draw >> 32) % chunks } else { (draw >> 32) % (chunks / 10) };
         self.versions[chunk as usize].1 = self.writes;
         if self.writes.is_multiple_of(CUT_EVERY) {
-            self.fs().chip_mut().cut_power_at(draw % 5);
+            self.fs().chip_mut().faults_mut().cut_power_at(draw % 5);
         }
         let outcome = self.store(chunk);
         if self.fs().chip_mut().is_powered() {
-            self.fs().chip_mut().cancel_cut();
+            self.fs().chip_mut().faults_mut().cancel_cut();
             return outcome;
         }
         self.cuts += 1;

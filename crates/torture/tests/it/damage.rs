@@ -41,7 +41,7 @@ fn for_each_page(policy: Policy, mut act: impl FnMut(&mut Damaged) -> Result<()>
     for (block, page) in chip.written_pages() {
         let mut fs = Fs::mount(chip.snapshot(), rig.options.clone()).map_err(|(_, error)| error).unwrap();
         fs.getattr(victim).unwrap();
-        fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+        fs.chip_mut().faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
         if let Err(error) = act(&mut Damaged { fs, victim, good }) {
             assert_eq!(error.errno(), 5, "block {block}, page {page}: {error}");
             refused += 1;

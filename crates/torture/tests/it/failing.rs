@@ -28,10 +28,10 @@ fn failing_history(rig: Rig, seed: u64, disruptions: usize) -> (u64, u64) {
         let soon = supply.below(20);
         if let Some(chip) = run.chip_mut() {
             if step.is_multiple_of(FAIL_A_PROGRAM_EVERY) {
-                chip.fail_program_at(soon);
+                chip.faults_mut().fail_program_at(soon);
             }
             if step.is_multiple_of(FAIL_AN_ERASE_EVERY) {
-                chip.fail_erase_at(soon / 4);
+                chip.faults_mut().fail_erase_at(soon / 4);
             }
             failures = (chip.counters().program_failures, chip.counters().erase_failures);
         }
@@ -75,7 +75,7 @@ fn index_pages_that_move_together_are_found_again() {
         let mut fs = mount(start.snapshot(), &rig);
         overwrite(&mut fs, &mut supply, round, 40);
         fs.sync().unwrap();
-        fs.chip_mut().fail_program_at(round);
+        fs.chip_mut().faults_mut().fail_program_at(round);
         let (chip, unmounted) = fs.unmount(1);
         unmounted.unwrap();
         failed += chip.counters().program_failures;
@@ -110,8 +110,8 @@ fn units_of_two_heads_that_fail_together_lose_nothing() {
             fs.background(0, 0).unwrap();
         }
         let failed = fs.chip().counters().program_failures;
-        fs.chip_mut().fail_program_at(0);
-        fs.chip_mut().fail_program_at(1 + supply.below(2));
+        fs.chip_mut().faults_mut().fail_program_at(0);
+        fs.chip_mut().faults_mut().fail_program_at(1 + supply.below(2));
         fs.sync().unwrap();
         both += u32::from(fs.chip().counters().program_failures == failed + 2);
         let more = supply.below(40) as usize;
@@ -147,11 +147,11 @@ fn a_volume_that_can_place_a_record_nowhere_writes_no_more() {
         // After a recovery no block is known to be erased.
         let mut fs = mount(fs.into_chip(), &rig);
         overwrite(&mut fs, &mut supply, 2, 1);
-        (0..1000).for_each(|erase| fs.chip_mut().fail_erase_at(erase));
+        (0..1000).for_each(|erase| fs.chip_mut().faults_mut().fail_erase_at(erase));
         let attr = fs.lookup(ROOT_INO, b"file").unwrap();
         // What is written to make room may fail before, for which there is no space: a record fails in the end.
         let refused = (0..WRITES).any(|_| {
-            fs.chip_mut().fail_program_at(0);
+            fs.chip_mut().faults_mut().fail_program_at(0);
             fs.write(attr.ino, 0, &[9; CHUNK_BYTES], 0).and_then(|_| fs.sync()) == Err(Error::ReadOnly)
         });
         assert!(refused, "{profile}");
@@ -183,7 +183,7 @@ fn anchor_blocks_that_fail_at_the_first_change_after_a_mount_are_replaced() {
             run.step(&words).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             if let Some(chip) = run.chip_mut().filter(|_| remounts && failures < FAILURES) {
                 failures += 1;
-                chip.fail_erase_at(0);
+                chip.faults_mut().fail_erase_at(0);
             }
         }
         run.finish().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -205,8 +205,8 @@ fn an_anchor_block_that_fails_is_replaced_at_once_and_one_more_kept_free() {
         // So that the anchors of this mount have gone on to the second page at least.
         overwrite(&mut fs, &mut supply, program, 20);
         let pair: Vec<u32> = anchor_blocks(&fs);
-        fs.chip_mut().fail_program_at(program);
-        while fs.chip().failure_is_armed() {
+        fs.chip_mut().faults_mut().fail_program_at(program);
+        while fs.chip_mut().faults_mut().failure_is_armed() {
             overwrite(&mut fs, &mut supply, program, 1);
         }
         overwrite(&mut fs, &mut supply, program, 1);
@@ -235,14 +235,14 @@ fn a_cut_while_an_anchor_block_is_replaced_leaves_no_block_that_looks_erased() {
     let chip = holding(rig.chip(3).unwrap(), &rig, 20);
     for (cut, seed) in (0..6).flat_map(|cut| (0..6).map(move |seed| (cut, seed))) {
         let mut hurt = chip.snapshot();
-        hurt.fail_erase_at(0);
-        hurt.set_faults(FaultConfig::power_cuts(seed));
-        hurt.cut_power_at(cut);
+        hurt.faults_mut().fail_erase_at(0);
+        hurt.faults_mut().set(FaultConfig::power_cuts(seed));
+        hurt.faults_mut().cut_power_at(cut);
         let mut fs = mount(hurt, &rig);
         let attr = fs.lookup(ROOT_INO, b"file").unwrap();
         let _cut_short = fs.write(attr.ino, 0, &[9; CHUNK_BYTES], 0).and_then(|_| fs.sync());
         let mut hurt = fs.into_chip();
-        hurt.cancel_cut();
+        hurt.faults_mut().cancel_cut();
         hurt.power_on();
         let mut fs = mount(hurt, &rig);
         overwrite(&mut fs, &mut Supply::new(cut), cut, 40);
@@ -278,7 +278,7 @@ fn a_volume_makes_do_with_one_anchor_block_until_another_is_emptied() {
     let mut supply = Supply::new(3);
     for round in 0..40 {
         let mut fs = mount(chip.snapshot(), &rig);
-        fs.chip_mut().fail_erase_at(0);
+        fs.chip_mut().faults_mut().fail_erase_at(0);
         overwrite(&mut fs, &mut supply, round, 60);
         let mut fs = mount(fs.into_chip(), &rig);
         assert_eq!(fs.check().unwrap().findings, Vec::<String>::new(), "round {round}");
@@ -307,18 +307,18 @@ fn a_volume_that_lost_an_anchor_block_can_be_mounted_again_and_again() {
         overwrite(&mut fs, &mut supply, round, 100);
         chip = fs.into_chip();
         let mut hurt = chip.snapshot();
-        hurt.fail_erase_at(0);
+        hurt.faults_mut().fail_erase_at(0);
         for again in 0..12 {
             // The power fails in the recovery, or right after it.
             if again % 4 != 3 {
-                hurt.cut_power_at(1 + supply.below(4));
+                hurt.faults_mut().cut_power_at(1 + supply.below(4));
             }
             hurt = match Fs::mount(hurt, rig.options.clone()) {
                 Ok(fs) => fs.into_chip(),
                 Err((chip, _)) if !chip.is_powered() => chip,
                 Err((_, error)) => panic!("round {round}, mount {again}: {error}"),
             };
-            hurt.cancel_cut();
+            hurt.faults_mut().cancel_cut();
             hurt.power_on();
         }
         let mut fs = mount(hurt, &rig);
@@ -351,9 +351,9 @@ fn a_volume_of_short_blocks_that_lost_an_anchor_block_survives_a_cut_in_its_reco
         let mut hurt = chip.snapshot();
         free.into_iter().for_each(|block| hurt.mark_bad(block).unwrap());
         // The other block of the pair, and then the anchor in the one that is left.
-        hurt.fail_erase_at(0);
-        hurt.set_faults(FaultConfig { torn: TornKind::Garbage, ..FaultConfig::power_cuts(round) });
-        hurt.cut_power_at(1);
+        hurt.faults_mut().fail_erase_at(0);
+        hurt.faults_mut().set(FaultConfig { torn: TornKind::Garbage, ..FaultConfig::power_cuts(round) });
+        hurt.faults_mut().cut_power_at(1);
         let (mut hurt, _) = Fs::mount(hurt, rig.options.clone()).map(|_| ()).unwrap_err();
         hurt.power_on();
         let mut fs = mount(hurt, &rig);

@@ -96,7 +96,7 @@ fn no_operation_is_posted_before_the_last_one_has_ended() {
                         let Twin { fs, history, now_ns } = twin;
                         let mut chip = fs.into_chip();
                         if recoveries < 2 {
-                            chip.chip.fail_program_at(failing);
+                            chip.chip.faults_mut().fail_program_at(failing);
                         }
                         twin = mounted(chip, history, now_ns, &rig);
                         recoveries += 1;

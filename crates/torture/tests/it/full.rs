@@ -148,9 +148,9 @@ fn a_full_native_volume_that_is_mounted_slc_only_can_be_emptied_and_used_on() {
         let fs = rig.format(rig.chip(3).unwrap(), 3).unwrap().fs;
         let mut volume = Volume { fs, files: Default::default(), next: 0, now_ns: 0 };
         volume.fill();
-        volume.fs.chip_mut().fail_program_at(3);
+        volume.fs.chip_mut().faults_mut().fail_program_at(3);
         volume.overwrite(1000);
-        volume.fs.chip_mut().fail_erase_at(0);
+        volume.fs.chip_mut().faults_mut().fail_erase_at(0);
         let erases = volume.fs.info().unwrap().erases_total;
         volume = volume.remount(policy(Policy::SLC_ONLY));
         let capacity_bytes = volume.fs.info().unwrap().capacity_bytes;

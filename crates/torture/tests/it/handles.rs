@@ -55,7 +55,7 @@ fn a_file_without_a_name_that_cannot_be_removed_harms_no_other() {
         fs.open(open).unwrap();
         fs.unlink(ROOT_INO, b"open", 2).unwrap();
         fs.write(other, 0, b"buffered", 2).unwrap();
-        fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+        fs.chip_mut().faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
         let (chip, unmounted) = fs.unmount(3);
         refused += u32::from(unmounted.is_err());
         match Fs::mount(chip, rig.options.clone()) {

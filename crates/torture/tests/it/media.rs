@@ -21,7 +21,7 @@ fn correctable_bit_errors_and_factory_bad_blocks_change_nothing() {
     let mut rig = rig(Policy::BASELINE);
     rig.faults = FaultConfig { bit_errors: BitErrors::Correctable, ..FaultConfig::power_cuts(5) };
     let mut chip = rig.chip(5).unwrap();
-    let bad = chip.scatter_bad_blocks(0.05).unwrap();
+    let bad = chip.faults_mut().scatter_bad_blocks(0.05).unwrap();
     assert!(!bad.is_empty());
     let mut run = Run::on(rig, chip, 5, 70, 5).unwrap();
     let mut supply = Supply::new(5);
@@ -101,7 +101,7 @@ fn damage_each_page(policy: Policy, corruption: Corruption) -> Vec<Readable> {
     let (rig, chip) = filled_chip(policy);
     let damage = |(block, page)| {
         let mut copy = chip.snapshot();
-        copy.corrupt_page(block, page, corruption).unwrap();
+        copy.faults_mut().corrupt_page(block, page, corruption).unwrap();
         let mut fs = mount(copy, &rig).unwrap_or_else(|e| panic!("block {block} page {page}: mount: {e}"));
         read_all(&mut fs)
     };
@@ -139,7 +139,7 @@ fn a_volume_at_rest_has_two_pages_that_say_where_everything_stands() {
         let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
         fs.create(ROOT_INO, b"new", node, 2).unwrap();
         fs.sync().unwrap();
-        fs.chip_mut().cut_power_at(cuts);
+        fs.chip_mut().faults_mut().cut_power_at(cuts);
         let (mut chip, outcome) = fs.unmount(2);
         if outcome.is_ok() {
             break;
@@ -152,7 +152,7 @@ fn a_volume_at_rest_has_two_pages_that_say_where_everything_stands() {
         let pair = mount(chip.snapshot(), &rig).unwrap().anchor().unwrap().pair;
         for (block, page) in chip.written_pages().into_iter().filter(|(block, _)| pair.contains(block)) {
             let mut chip = chip.snapshot();
-            chip.corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+            chip.faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
             let mut fs = mount(chip, &rig).unwrap();
             assert!(fs.anchor().unwrap().clean, "cut {cuts}, without block {block} page {page}: there is no other");
             fs.lookup(ROOT_INO, b"new").unwrap();
@@ -167,7 +167,7 @@ fn damage_under_a_mounted_volume_is_told_and_counted() {
     let (rig, chip) = filled_chip(Policy::BASELINE);
     let mut fs = mount(chip, &rig).unwrap();
     for (block, page) in fs.chip().written_pages() {
-        fs.chip_mut().corrupt_page(block, page, Corruption::FlipBits(1)).unwrap();
+        fs.chip_mut().faults_mut().corrupt_page(block, page, Corruption::FlipBits(1)).unwrap();
     }
     let readable = read_all(&mut fs);
     assert!(readable.lost_chunks + readable.lost_files > 0, "{readable:?}");
@@ -193,7 +193,7 @@ fn what_damage_keeps_from_being_cut_is_left_as_it_was() {
         for (cut, refused) in cuts.iter().zip(&mut refused) {
             let mut fs = mount(chip.snapshot(), &rig).unwrap();
             let ino = fs.lookup(ROOT_INO, b"file3").unwrap().ino;
-            fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+            fs.chip_mut().faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
             if let Err(error) = cut(&mut fs, ino) {
                 assert_eq!(error.errno(), 5, "{error}");
                 *refused += 1;
@@ -218,7 +218,7 @@ fn a_copy_that_meets_damage_tells_how_far_it_came() {
     let mut in_part = 0;
     for (block, page) in chip.written_pages() {
         let mut fs = mount(chip.snapshot(), &rig).unwrap();
-        fs.chip_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+        fs.chip_mut().faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
         let mut copied = 0;
         let outcome = loop {
             match fs.copy_range((long, copied), (copy, copied), bytes.len() as u64 - copied, 2) {
@@ -248,7 +248,7 @@ fn a_chip_with_many_damaged_pages_never_makes_it_panic() {
             let at = mix(seed << 16 | number);
             let (block, page) = (at as u32 % copy.geometry().blocks, (at >> 32) as u32 % 16);
             let corruption = [Corruption::FlipBits(1), Corruption::Uncorrectable, Corruption::FlipBits(9000)];
-            copy.corrupt_page(block, page, corruption[(at >> 60) as usize % 3]).unwrap();
+            copy.faults_mut().corrupt_page(block, page, corruption[(at >> 60) as usize % 3]).unwrap();
         }
         if let Ok(mut fs) = mount(copy, &rig) {
             mounted += 1;

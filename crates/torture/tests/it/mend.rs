@@ -73,7 +73,7 @@ fn must_be_whole(chip: Chip, rig: &Rig, was: &BTreeSet<Vec<u8>>, place: &str) {
 fn damaged(rig: &Rig, chip: &Chip) -> Vec<(String, Chip)> {
     let damage = |(block, page)| {
         let mut damaged = chip.snapshot();
-        damaged.corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+        damaged.faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
         (format!("block {block}, page {page}"), damaged)
     };
     let noticed = |chip: &Chip| !mount(chip.snapshot(), rig).check().unwrap().findings.is_empty();
@@ -131,7 +131,7 @@ fn a_mend_that_is_cut_anywhere_can_be_done_again() {
     for (place, chip) in damaged(&rig, &chip) {
         for cut in 0.. {
             let mut torn = chip.snapshot();
-            torn.cut_power_at(cut);
+            torn.faults_mut().cut_power_at(cut);
             let (mut torn, outcome) = mend(torn, &rig);
             if outcome.is_ok() && torn.is_powered() {
                 break;

@@ -42,7 +42,7 @@ fn lived(rig: &Rig, seed: u64, steps: usize, disruptions: usize) -> (Chip, Model
     let mut supply = Supply::new(seed);
     (0..steps).for_each(|_| run.step(&supply.words()).unwrap());
     let (_, mut chip, history, _) = run.end().unwrap();
-    chip.cancel_cut();
+    chip.faults_mut().cancel_cut();
     (chip, history.live().clone())
 }
 
@@ -237,7 +237,7 @@ fn a_salvage_that_is_cut_anywhere_can_be_done_again() {
     let chip = erase_all(chip, &["index"], &rig);
     for cut in 0.. {
         let mut chip = chip.snapshot();
-        chip.cut_power_at(cut);
+        chip.faults_mut().cut_power_at(cut);
         let outcome = Fs::salvage(chip, NEW_ID, rig.options.clone(), &mut |_, _| {});
         let mut chip = match outcome {
             Ok((fs, _)) => {
@@ -248,7 +248,7 @@ fn a_salvage_that_is_cut_anywhere_can_be_done_again() {
             Err((chip, _)) => chip,
         };
         chip.power_on();
-        chip.cancel_cut();
+        chip.faults_mut().cancel_cut();
         let (mut fs, _) = salvage(chip, &rig);
         let tally = judge(&observe(&mut fs).unwrap(), &was);
         assert!(tally.ghosts == 0 && tally.in_place == tally.files, "cut at {cut}: {tally:?}");
@@ -338,7 +338,7 @@ fn what_stood_in_an_unreadable_page_is_missing_and_not_as_it_was_before() {
     for (block, page) in chip.written_pages() {
         chip.read(block, page, 0, &mut data, &mut spare, Cause::Host).unwrap();
         if data == [2; 4096] {
-            chip.corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+            chip.faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
         }
     }
     let (mut fs, salvaged) = salvage(chip, &rig);

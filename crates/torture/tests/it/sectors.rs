@@ -83,8 +83,8 @@ fn a_partial_merge_that_is_cut_leaves_a_log_block_that_can_be_written_on() {
     let all = merged.chip().operations() - operations;
     for operation in 0..all {
         let mut device = device.clone();
-        device.chip_mut().set_faults(FaultConfig { torn: TornKind::Weak, ..FaultConfig::default() });
-        device.chip_mut().cut_power_at(operation);
+        device.chip_mut().faults_mut().set(FaultConfig { torn: TornKind::Weak, ..FaultConfig::default() });
+        device.chip_mut().faults_mut().cut_power_at(operation);
         device.write(16, &page(16)).unwrap_err();
         let mut chip = device.into_chip();
         chip.power_on();

@@ -144,7 +144,7 @@ impl Life {
         for _ in 0..overwrites {
             self.overwrite(fs).map_err(|error| format!("overwrite {}: {error}", self.tally.overwrites))?;
         }
-        fs.chip_mut().cut_power_at(1 + mix(self.seed ^ self.tally.overwrites) % CUT_WITHIN);
+        fs.chip_mut().faults_mut().cut_power_at(1 + mix(self.seed ^ self.tally.overwrites) % CUT_WITHIN);
         while fs.chip().is_powered() {
             match self.overwrite(fs) {
                 Err(error) if fs.chip().is_powered() => {

@@ -28,7 +28,7 @@ fn damage(chip: &mut Chip, byte: u8, corruption: Corruption) {
     for (block, page) in chip.written_pages() {
         chip.read(block, page, 0, &mut data, &mut spare, Cause::Host).unwrap();
         if data == [byte; CHUNK] {
-            chip.corrupt_page(block, page, corruption).unwrap();
+            chip.faults_mut().corrupt_page(block, page, corruption).unwrap();
         }
     }
 }

@@ -45,7 +45,7 @@ fn what_fails_to_be_programmed_before_an_anchor_of_a_new_pair_is_read_from_its_n
     fs.sync().unwrap();
     fs.write(ino, 0, &[7; 4096], 1).unwrap();
     fs.store_mut().records_mut().flash_mut().lose_anchor_block().unwrap();
-    fs.chip_mut().fail_program_at(0);
+    fs.chip_mut().faults_mut().fail_program_at(0);
     fs.store_mut().keep_anchor_blocks().unwrap();
     assert_eq!(flash(&fs).blocks().failing_count(), 1, "that of the chunk");
     let mut found = [0; 4096];

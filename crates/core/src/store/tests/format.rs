@@ -220,7 +220,7 @@ fn a_format_that_is_cut_leaves_the_old_volume_whole_or_none() {
         newest_first += u32::from(newest == 0);
         for cut in 0..4 {
             let mut torn = chip.snapshot();
-            torn.cut_power_at(cut);
+            torn.faults_mut().cut_power_at(cut);
             Fs::format(&mut torn, &options).unwrap_err();
             torn.power_on();
             assert!(cut > 0 || pages(&torn, newest) == pages(&chip, newest), "the newest anchor went first");
@@ -245,7 +245,7 @@ fn what_a_cut_erase_leaves_readable_once_is_not_the_newest_anchor() {
     let mut profile = Profile::builtin("flexfs-mlc").unwrap();
     (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 64);
     let mut chip = formatted_as(&profile);
-    chip.set_faults(FaultConfig { torn: TornKind::Unstable, ..FaultConfig::power_cuts(1) });
+    chip.faults_mut().set(FaultConfig { torn: TornKind::Unstable, ..FaultConfig::power_cuts(1) });
     let mut found = 0;
     for round in 1..=20 {
         let mut fs = mounted(chip, Policy::BASELINE);
@@ -254,7 +254,7 @@ fn what_a_cut_erase_leaves_readable_once_is_not_the_newest_anchor() {
         done.unwrap();
         chip = unmounted;
         let mut torn = chip.snapshot();
-        torn.cut_power_at(0);
+        torn.faults_mut().cut_power_at(0);
         Fs::format(&mut torn, &options(false)).unwrap_err();
         torn.power_on();
         let names = |fs: &mut Fs<Chip>| (1..=20).filter(|&name| fs.lookup(ROOT_INO, &[name]).is_ok()).count();

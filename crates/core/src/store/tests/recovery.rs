@@ -59,7 +59,7 @@ fn a_second_recovery_goes_on_in_the_blocks_of_the_heads_where_there_are_no_more_
     let mut stayed = 0;
     for overwrites in 1..=12 {
         let mut chip = full(overwrites);
-        chip.cut_power_at(COUNTED);
+        chip.faults_mut().cut_power_at(COUNTED);
         let (mut chip, _) = Fs::mount(chip, MountOptions::default()).err().unwrap();
         chip.power_on();
         let before = looked_at(short_of_blocks(chip));
@@ -73,7 +73,7 @@ fn a_second_recovery_goes_on_in_the_blocks_of_the_heads_where_there_are_no_more_
         stayed += 1;
         for failing in 0..8 {
             let mut chip = chip.clone();
-            chip.fail_program_at(failing);
+            chip.faults_mut().fail_program_at(failing);
             let mut fs = mounted(chip, Policy::BASELINE);
             assert_eq!(fs.info().unwrap().ended, None, "{overwrites} overwrites, program {failing} fails");
         }

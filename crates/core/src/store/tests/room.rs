@@ -19,7 +19,7 @@ fn copies_of_overwrites(turns: u64, failing: Option<u64>) -> Vec<u64> {
     let mut copies = Vec::new();
     for turn in 0..turns {
         if failing == Some(turn) {
-            fs.chip_mut().fail_program_at(4);
+            fs.chip_mut().faults_mut().fail_program_at(4);
         }
         let before = flash(&fs).numbers().copies();
         fs.write(ino, (turn * turn + turn / 3) % chunks * 4096, &[2; 4096], 1).unwrap();

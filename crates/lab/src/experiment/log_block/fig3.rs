@@ -77,8 +77,8 @@ fn uses(device: &mut Device<Chip>) -> Result<Vec<BlockUse>, ExperimentError> {
 
 /// Cuts the power at an operation, opens the volume again, and tells the use of each block.
 fn cut_at(mut device: Device<Chip>, operation: u64) -> Result<Vec<BlockUse>, ExperimentError> {
-    device.chip_mut().set_faults(FaultConfig { torn: TornKind::Garbage, ..FaultConfig::default() });
-    device.chip_mut().cut_power_at(operation);
+    device.chip_mut().faults_mut().set(FaultConfig { torn: TornKind::Garbage, ..FaultConfig::default() });
+    device.chip_mut().faults_mut().cut_power_at(operation);
     while step(&mut device).is_ok_and(|is_done| is_done) {}
     let mut chip = device.into_chip();
     chip.power_on();
