@@ -6,8 +6,8 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use emulator::{Chip, Corruption};
 use arbitrary::{Arbitrary, Result, Unstructured};
+use emulator::{Chip, Corruption};
 use nand::Nand;
 
 use crate::exercise::Use;

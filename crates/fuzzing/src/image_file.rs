@@ -9,9 +9,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 
+use arbitrary::{Arbitrary, Result, Unstructured};
 use emulator::{Chip, FaultConfig, Profile, Shape};
 use flexfs_core::{Fs, MountOptions, NewNode, ROOT_INO, kind};
-use arbitrary::{Arbitrary, Result, Unstructured};
 use rustix::fs::{MemfdFlags, memfd_create};
 use torture::crash::{BASE_NS, Rig};
 

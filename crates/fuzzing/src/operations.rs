@@ -5,9 +5,9 @@
 
 use std::fmt;
 
+use arbitrary::{Arbitrary, Result, Unstructured};
 use emulator::FaultConfig;
 use flexfs_core::{Compression, MountOptions, Policy};
-use arbitrary::{Arbitrary, Result, Unstructured};
 use torture::crash::{Rig, Run};
 use torture::ops::{Supply, Words};
 

@@ -109,9 +109,8 @@ impl<'a> CrateFiles<'a> {
         let others = file.product.iter().filter(|item| !matches!(item, Item::Use(_)));
         let named = others.flat_map(|item| named_paths(item.to_token_stream()));
         let targets = private.chain(named).filter_map(|path| self.resolve(self.absolute(file, path)?));
-        let is_other_room = |target: &&SourceFile| {
-            target.module != file.module && !is_below(file, target) && !is_below(target, file)
-        };
+        let is_other_room =
+            |target: &&SourceFile| target.module != file.module && !is_below(file, target) && !is_below(target, file);
         targets.filter(is_other_room).map(|target| target.module.clone()).collect()
     }
 
@@ -126,7 +125,8 @@ impl<'a> CrateFiles<'a> {
             }
             let circle: BTreeSet<_> = targets.iter().filter(|target| reached[target].contains(module)).collect();
             let name = |module: &ModulePath| self.files[module].path.display().to_string();
-            let within = |module: &ModulePath| imports[module].iter().filter(|to| circle.contains(to)).map(name).collect();
+            let within =
+                |module: &ModulePath| imports[module].iter().filter(|to| circle.contains(to)).map(name).collect();
             circles.push(FileCircle {
                 crate_name: self.files[module].crate_name.clone(),
                 imports: circle.iter().map(|module| (name(module), within(module))).collect(),

@@ -99,7 +99,12 @@ impl Figures {
         );
         for (name, &count) in &self.bare_type_names {
             let bound = bounds.bare_type_names.get(name).copied().unwrap_or(0);
-            check(&format!("types named {name}"), count as f64, bound as f64, "a noun says of what, as FoundAnchor does");
+            check(
+                &format!("types named {name}"),
+                count as f64,
+                bound as f64,
+                "a noun says of what, as FoundAnchor does",
+            );
         }
         for (name, &count) in &self.operations {
             let bound = bounds.operations.get(name).copied().unwrap_or(OPERATIONS_MAX);
@@ -179,7 +184,8 @@ mod tests {
 
     #[test]
     fn free_functions_count_as_operations_of_the_type_they_take_first() {
-        let functions = |count| (0..count).map(|n| format!("fn f{n}(store: &mut Store, n: u32) {{}} ")).collect::<String>();
+        let functions =
+            |count| (0..count).map(|n| format!("fn f{n}(store: &mut Store, n: u32) {{}} ")).collect::<String>();
         assert_eq!(breaches("", &functions(60)), Vec::<String>::new());
         assert_eq!(breaches("", &functions(61)), ["operations of some::Store: 61, at most 60: split the type"]);
     }
