@@ -1,17 +1,17 @@
-//! A volume as it stands on the chip: its parameters, the tag of every page, and the use of every block.
+//! A volume as it stands on the chip: its parameters, and the tag of every page.
 //!
 //! Invariant: nothing is changed, and what cannot be read is shown as such.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use nand::{Cause, Nand};
 
+use crate::Result;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
 use crate::flash::tag::Tag;
 use crate::flash::{Flash, Found, Place};
+use crate::scheme::Scheme;
 use crate::settings::Payload;
-use crate::{Error, Result, Scheme};
 
 /// What the newest anchor says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,53 +53,14 @@ pub struct PageTag {
     pub ends: bool,
 }
 
-/// What a block is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockUse {
-    Bad,
-    Anchor,
-    /// It is in the round of map blocks.
-    Map,
-    /// The log block of a data block.
-    Log(u32),
-    /// A data block.
-    Data(u32),
-    /// A replacement block of a data block.
-    Replacement(u32),
-    /// Sectors from anywhere, and how many of its pages count.
-    Pages(u32),
-    /// The block being filled with sectors from anywhere, and how many of its pages count.
-    Open(u32),
-    Free,
-    /// None that the scheme knows of.
-    Unknown,
-}
-
-impl fmt::Display for BlockUse {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BlockUse::Bad => out.write_str("bad"),
-            BlockUse::Anchor => out.write_str("anchor"),
-            BlockUse::Map => out.write_str("map block"),
-            BlockUse::Log(block) => write!(out, "log block of data block {block}"),
-            BlockUse::Data(block) => write!(out, "data block {block}"),
-            BlockUse::Replacement(block) => write!(out, "replacement block of data block {block}"),
-            BlockUse::Pages(count) => write!(out, "sectors, {count} pages count"),
-            BlockUse::Open(count) => write!(out, "being written, {count} pages count"),
-            BlockUse::Free => out.write_str("free"),
-            BlockUse::Unknown => out.write_str("not known"),
-        }
-    }
-}
-
 impl Volume {
     /// Finds the volume on a chip.
     pub fn find<N: Nand>(chip: &mut N) -> Result<Self> {
         let (anchors, record) = Anchors::find(&mut Flash::new(chip, 0, Payload::Kept)?)?;
-        let scheme = Scheme::from_code(record.scheme).ok_or(Error::NoVolume("its scheme is not known"))?;
-        let (logs, map_blocks_max) = match scheme {
-            Scheme::Dftl => (0, record.logs),
-            _ => (record.logs, record.ring.len() as u32),
+        let scheme = Scheme::of(&record)?;
+        let (logs, map_blocks_max) = match scheme.row().limits_map_blocks {
+            true => (0, record.logs),
+            false => (record.logs, record.ring.len() as u32),
         };
         Ok(Self {
             number: record.volume,
@@ -149,7 +110,7 @@ mod tests {
     use emulator::{Chip, Profile};
 
     use super::*;
-    use crate::{BlockDevice, Device, Format, Options};
+    use crate::{BlockDevice, BlockUse, Device, Format, Options};
 
     #[test]
     fn a_volume_of_each_scheme_shows_its_anchor_its_blocks_and_where_a_sector_stands() {

@@ -1,6 +1,7 @@
-//! The schemes by name, and a device of any of them.
+//! The table of schemes, and a device of any of them.
 //!
-//! Invariant: a volume is opened by the scheme that its anchor names.
+//! A scheme is a row: its variant, its mapping, and what its folder says of it. Invariant: a volume is opened by the
+//! scheme that its anchor names.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,99 +10,171 @@ use core::str::FromStr;
 
 use nand::Nand;
 
-use crate::device::Layer;
-use crate::dftl::Dftl;
-use crate::fast::Fast;
-use crate::flash::Flash;
-use crate::flash::anchor::Anchors;
-use crate::flash::counts::Counts;
-use crate::log_block::LogBlock;
-use crate::look::BlockUse;
-use crate::page_map::PageMap;
-use crate::replacement::Replacement;
+use crate::block_use::BlockUse;
+use crate::device::Span;
+use crate::dftl::{self, Dftl};
+use crate::fast::{self, Fast};
+use crate::flash::anchor::{Anchors, Record};
+use crate::flash::{ChipSize, Flash, SectorPlace};
+use crate::log_block::{self, LogBlock};
+use crate::page_map::{self, PageMap};
+use crate::replacement::{self, Replacement};
+use crate::sector_map::{Demand, SchemeRow, SectorMap};
 use crate::settings::{Format, Options};
-use crate::{BlockDevice, Error, Result};
+use crate::translation::Translation;
+use crate::{Error, Result};
 
-/// A way to make a block device of a chip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
+/// Makes of the table the schemes, and the mapping of any of them.
+macro_rules! schemes {
+    ($($(#[$doc:meta])* $scheme:ident: $mapping:ty = $row:expr;)*) => {
+        /// A way to make a block device of a chip.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Scheme {
+            $($(#[$doc])* $scheme,)*
+        }
+
+        impl Scheme {
+            /// Every scheme.
+            pub const ALL: [Scheme; AnySectorMap::ROWS.len()] = [$(Scheme::$scheme),*];
+
+            /// Its row of the table.
+            pub(crate) fn row(self) -> &'static SchemeRow {
+                match self {
+                    $(Scheme::$scheme => &$row,)*
+                }
+            }
+        }
+
+        /// The mapping of a volume of any scheme.
+        #[derive(Clone, Debug)]
+        pub enum AnySectorMap {
+            $($scheme($mapping),)*
+        }
+
+        impl SectorMap for AnySectorMap {
+            const ROWS: &'static [SchemeRow] = &[$($row),*];
+
+            fn demand(record: &Record, flash: &Flash<impl Nand>, format: &Format) -> Result<Demand> {
+                match Scheme::of(record)? {
+                    $(Scheme::$scheme => <$mapping>::demand(record, flash, format),)*
+                }
+            }
+
+            fn empty(flash: &Flash<impl Nand>, record: &Record, options: Options) -> Result<Self> {
+                match Scheme::of(record)? {
+                    $(Scheme::$scheme => <$mapping>::empty(flash, record, options).map(Self::$scheme),)*
+                }
+            }
+
+            fn create(&mut self, flash: &mut Flash<impl Nand>, record: Record, format: &Format) -> Result<()> {
+                match self {
+                    $(Self::$scheme(map) => map.create(flash, record, format),)*
+                }
+            }
+
+            fn recover(&mut self, flash: &mut Flash<impl Nand>, anchors: Anchors, record: Record) -> Result<()> {
+                match self {
+                    $(Self::$scheme(map) => map.recover(flash, anchors, record),)*
+                }
+            }
+
+            fn sectors(&self) -> u64 {
+                match self {
+                    $(Self::$scheme(map) => map.sectors(),)*
+                }
+            }
+
+            fn find(&mut self, flash: &mut Flash<impl Nand>, sector: u32) -> Result<SectorPlace> {
+                match self {
+                    $(Self::$scheme(map) => map.find(flash, sector),)*
+                }
+            }
+
+            fn write(&mut self, flash: &mut Flash<impl Nand>, span: Span, data: &[u8]) -> Result<()> {
+                match self {
+                    $(Self::$scheme(map) => map.write(flash, span, data),)*
+                }
+            }
+
+            fn trim(&mut self, flash: &mut Flash<impl Nand>, span: Span) -> Result<()> {
+                match self {
+                    $(Self::$scheme(map) => map.trim(flash, span),)*
+                }
+            }
+
+            fn step(&mut self, flash: &mut Flash<impl Nand>) -> Result<bool> {
+                match self {
+                    $(Self::$scheme(map) => map.step(flash),)*
+                }
+            }
+
+            fn differences(&mut self, flash: &mut Flash<impl Nand>) -> Result<Vec<String>> {
+                match self {
+                    $(Self::$scheme(map) => map.differences(flash),)*
+                }
+            }
+
+            fn visit_uses(
+                &mut self,
+                flash: &mut Flash<impl Nand>,
+                visit: &mut dyn FnMut(u32, BlockUse),
+            ) -> Result<()> {
+                match self {
+                    $(Self::$scheme(map) => map.visit_uses(flash, visit),)*
+                }
+            }
+
+            fn ram_bytes(&self) -> usize {
+                match self {
+                    $(Self::$scheme(map) => map.ram_bytes(),)*
+                }
+            }
+        }
+    };
+}
+
+schemes! {
     /// Log blocks, the block map in map blocks (L).
-    LogBlock,
+    LogBlock: LogBlock = log_block::MAPPED;
     /// Log blocks, the block map in memory (L-M).
-    LogBlockScanned,
+    LogBlockScanned: LogBlock = log_block::SCANNED;
     /// Replacement blocks (R).
-    Replacement,
+    Replacement: Replacement = replacement::ROW;
     /// Log blocks that any sector may go to, and one for a stream (FAST).
-    Fast,
+    Fast: Fast = fast::ROW;
     /// Every page mapped, the map on flash, and a part of it in memory (DFTL).
-    Dftl,
+    Dftl: Dftl = dftl::ROW;
     /// Every page mapped, the block with the fewest pages that count cleaned (P/G).
-    PageGreedy,
+    PageGreedy: PageMap = page_map::GREEDY;
     /// Every page mapped, blocks cleaned by cost and benefit (P/C).
-    PageCostBenefit,
+    PageCostBenefit: PageMap = page_map::COST_BENEFIT;
 }
 
 impl Scheme {
-    /// Every scheme.
-    pub const ALL: [Scheme; 7] = [
-        Scheme::LogBlock,
-        Scheme::LogBlockScanned,
-        Scheme::Replacement,
-        Scheme::Fast,
-        Scheme::Dftl,
-        Scheme::PageGreedy,
-        Scheme::PageCostBenefit,
-    ];
-
     /// Its name on a command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Scheme::LogBlock => "log-block",
-            Scheme::LogBlockScanned => "log-block-scanned",
-            Scheme::Replacement => "replacement",
-            Scheme::Fast => "fast",
-            Scheme::Dftl => "dftl",
-            Scheme::PageGreedy => "page-greedy",
-            Scheme::PageCostBenefit => "page-cost-benefit",
-        }
+        self.row().name
     }
 
     /// Its name in the paper's figures.
     pub fn letters(self) -> &'static str {
-        match self {
-            Scheme::LogBlock => "L",
-            Scheme::LogBlockScanned => "L-M",
-            Scheme::Replacement => "R",
-            Scheme::Fast => "FAST",
-            Scheme::Dftl => "DFTL",
-            Scheme::PageGreedy => "P/G",
-            Scheme::PageCostBenefit => "P/C",
-        }
+        self.row().letters
     }
 
     /// Its number in an anchor.
     pub fn code(self) -> u8 {
-        match self {
-            Scheme::LogBlock => 1,
-            Scheme::LogBlockScanned => 2,
-            Scheme::Replacement => 5,
-            Scheme::Fast => 6,
-            Scheme::Dftl => 7,
-            Scheme::PageGreedy => 3,
-            Scheme::PageCostBenefit => 4,
-        }
-    }
-
-    pub(crate) fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|scheme| scheme.code() == code)
+        self.row().code
     }
 
     /// Whether a request of several sectors is there as a whole or not at all after a power cut.
     pub fn is_atomic(self) -> bool {
-        match self {
-            Scheme::LogBlock | Scheme::LogBlockScanned => true,
-            Scheme::Replacement | Scheme::Fast | Scheme::Dftl | Scheme::PageGreedy | Scheme::PageCostBenefit => false,
-        }
+        self.row().is_atomic
+    }
+
+    /// The scheme that an anchor names.
+    pub(crate) fn of(record: &Record) -> Result<Self> {
+        let named = Self::ALL.into_iter().find(|scheme| scheme.code() == record.scheme);
+        named.ok_or(Error::NoVolume("its scheme is not known"))
     }
 }
 
@@ -119,123 +192,48 @@ impl FromStr for Scheme {
     }
 }
 
-/// A block device of any scheme.
-#[derive(Clone, Debug)]
-pub enum Device<N> {
-    LogBlock(LogBlock<N>),
-    PageMap(PageMap<N>),
-    Replacement(Replacement<N>),
-    Fast(Fast<N>),
-    Dftl(Dftl<N>),
+impl Format {
+    /// A volume with as many blocks of each kind as suit the chip.
+    pub fn usual<N: Nand>(chip: &N, scheme: Scheme, volume: u32) -> Result<Self> {
+        let size = ChipSize::of(chip);
+        Ok((scheme.row().usual)(size, Format::for_blocks(size.blocks, volume)))
+    }
 }
 
-/// Does the same with the device of whatever scheme.
-macro_rules! each {
-    ($device:expr, $inner:ident => $body:expr) => {
-        match $device {
-            Device::LogBlock($inner) => $body,
-            Device::PageMap($inner) => $body,
-            Device::Replacement($inner) => $body,
-            Device::Fast($inner) => $body,
-            Device::Dftl($inner) => $body,
-        }
-    };
-}
+/// A block device of any scheme.
+pub type Device<N> = Translation<N, AnySectorMap>;
 
 impl<N: Nand> Device<N> {
     /// Makes a volume of a scheme, in which every sector reads as zeros.
     pub fn format(chip: N, scheme: Scheme, format: &Format, options: Options) -> Result<Self> {
-        let map_blocks = if scheme == Scheme::LogBlock { format.map_blocks.max(2) } else { 0 };
-        let format = Format { map_blocks, ..*format };
-        match scheme {
-            Scheme::LogBlock | Scheme::LogBlockScanned => {
-                LogBlock::format(chip, &format, options).map(Device::LogBlock)
-            }
-            Scheme::PageGreedy | Scheme::PageCostBenefit => {
-                PageMap::format(chip, scheme, &format, options).map(Device::PageMap)
-            }
-            Scheme::Replacement => Replacement::format(chip, &format, options).map(Device::Replacement),
-            Scheme::Fast => Fast::format(chip, &format, options).map(Device::Fast),
-            Scheme::Dftl => Dftl::format(chip, &format, options).map(Device::Dftl),
-        }
+        Self::create(chip, scheme.row(), format, options)
     }
 
     /// Opens the volume on a chip, of whatever scheme it is.
     pub fn open(mut chip: N, options: Options) -> Result<Self> {
-        let record = Anchors::find(&mut Flash::new(&mut chip, 0, options.payload)?)?.1;
-        match Scheme::from_code(record.scheme) {
-            Some(Scheme::LogBlock | Scheme::LogBlockScanned) => LogBlock::open(chip, options).map(Device::LogBlock),
-            Some(Scheme::PageGreedy | Scheme::PageCostBenefit) => PageMap::open(chip, options).map(Device::PageMap),
-            Some(Scheme::Replacement) => Replacement::open(chip, options).map(Device::Replacement),
-            Some(Scheme::Fast) => Fast::open(chip, options).map(Device::Fast),
-            Some(Scheme::Dftl) => Dftl::open(chip, options).map(Device::Dftl),
-            None => Err(Error::NoVolume("its scheme is not known")),
-        }
-    }
-
-    /// Does one step of work ahead of need. Whether there was one to do.
-    pub fn background(&mut self) -> Result<bool> {
-        each!(self, device => device.background())
-    }
-
-    /// Reads everything that counts; a line for whatever is not as it should be.
-    pub fn check(&mut self) -> Result<Vec<String>> {
-        each!(self, device => device.check())
-    }
-
-    /// The use of every block.
-    pub fn uses(&mut self) -> Result<Vec<BlockUse>> {
-        each!(self, device => device.uses())
-    }
-
-    /// What was counted since the volume was opened.
-    pub fn counts(&self) -> &Counts {
-        each!(self, device => device.flash().counts())
-    }
-
-    /// Bytes of memory the scheme takes, one page buffer and the chip left out.
-    pub fn ram_bytes(&self) -> usize {
-        each!(self, device => device.ram_bytes())
-    }
-
-    /// The chip.
-    pub fn chip(&self) -> &N {
-        each!(self, device => device.flash().chip())
-    }
-
-    /// The chip, to look at it or to set its faults; programs and erases of others damage the volume.
-    pub fn chip_mut(&mut self) -> &mut N {
-        each!(self, device => device.flash_mut().chip_mut())
-    }
-
-    /// Gives the chip back.
-    pub fn into_chip(self) -> N {
-        each!(self, device => device.into_chip())
+        Scheme::of(&Anchors::find(&mut Flash::new(&mut chip, 0, options.payload)?)?.1)?;
+        Self::recover(chip, options)
     }
 }
 
-impl<N: Nand> BlockDevice for Device<N> {
-    fn sector_bytes(&self) -> usize {
-        each!(self, device => device.sector_bytes())
-    }
+#[cfg(test)]
+mod tests {
+    use emulator::{Chip, Profile};
 
-    fn sectors(&self) -> u64 {
-        each!(self, device => device.sectors())
-    }
+    use super::*;
 
-    fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        each!(self, device => device.read(sector, data))
-    }
-
-    fn write(&mut self, sector: u64, data: &[u8]) -> Result<()> {
-        each!(self, device => device.write(sector, data))
-    }
-
-    fn trim(&mut self, sector: u64, count: u64) -> Result<()> {
-        each!(self, device => device.trim(sector, count))
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        each!(self, device => device.flush())
+    #[test]
+    fn the_usual_format_fits_small_and_large_chips_of_every_scheme() {
+        let sizes =
+            [("k9f5608u0m", 2 << 20), ("k9f5608u0m", 16 << 20), ("k9f5608u0m", 1 << 30), ("k9k8g08u0m", 1 << 30)];
+        for (profile, bytes) in sizes {
+            let profile = Profile::builtin(profile).unwrap().with_capacity(bytes).unwrap();
+            for scheme in Scheme::ALL {
+                let chip = Chip::without_data(&profile, 1).unwrap();
+                let format = Format::usual(&chip, scheme, 1).unwrap();
+                let made = Device::format(chip, scheme, &format, Options::default());
+                assert!(made.is_ok(), "{scheme} on {bytes} bytes: {format:?}: {:?}", made.err());
+            }
+        }
     }
 }

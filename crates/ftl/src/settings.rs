@@ -2,13 +2,7 @@
 //!
 //! Invariant: whatever the options, a volume that was made with one format is opened with any.
 
-use nand::{CellMode, Nand};
-
-use crate::dftl::blocks_of_map;
 pub use crate::flash::Payload;
-use crate::log_block::Shape;
-pub use crate::log_block::victim::Victim;
-use crate::{Result, Scheme};
 
 /// What a volume is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,35 +21,32 @@ pub struct Format {
 const EXTRA_SHARE: u32 = 64;
 /// And at least so many.
 const EXTRA_MIN: u32 = 32;
-/// Where the page map is on flash: as many as its translation pages fill, as many again, and so many.
-const EXTRA_BESIDE_MAP: u32 = 16;
-/// Log blocks of a usual volume, and of one with at least twice the extra blocks (§V). Where the map is so large that blocks are in
-/// reserve, memory is for the map.
-const LOGS: [u32; 2] = [8, 16];
+/// Log blocks of a usual volume, and of one with at least twice the extra blocks (§V).
+pub(crate) const LOGS: [u32; 2] = [8, 16];
 
 impl Format {
-    /// A volume with as many blocks of each kind as suit the chip.
-    pub fn usual<N: Nand>(chip: &N, scheme: Scheme, volume: u32) -> Result<Self> {
-        let (blocks, page_bytes) = (chip.geometry().blocks, chip.geometry().page_bytes as usize);
-        let pages_per_block = chip.layout(CellMode::Slc).pages();
-        let extra_blocks = (blocks / EXTRA_SHARE).max(EXTRA_MIN);
-        let extra_blocks = match scheme {
-            Scheme::Dftl => {
-                let of_map = blocks_of_map(page_bytes, pages_per_block, blocks, blocks);
-                extra_blocks.max(EXTRA_BESIDE_MAP + 2 * of_map)
-            }
-            _ => extra_blocks,
-        };
-        let [few, many] = LOGS;
-        let has_reserve = scheme == Scheme::LogBlock && extra_blocks > Shape::listed_max(page_bytes, blocks);
-        let logs = if has_reserve || extra_blocks < 2 * EXTRA_MIN { few } else { many };
-        let mut format = Self { volume, extra_blocks, logs, map_blocks: 0 };
-        if scheme == Scheme::LogBlock {
-            let shape = Shape::new(page_bytes, blocks, blocks.saturating_sub(extra_blocks), extra_blocks);
-            format.map_blocks = shape.map_blocks_min(pages_per_block).max(3);
-        }
-        Ok(format)
+    /// A volume on a chip of so many blocks, as it suits a scheme that asks for nothing of its own.
+    pub(crate) fn for_blocks(blocks: u32, volume: u32) -> Self {
+        Self::with_extra((blocks / EXTRA_SHARE).max(EXTRA_MIN), volume)
     }
+
+    /// A volume with so many extra blocks, and the log blocks that suit them.
+    pub(crate) fn with_extra(extra_blocks: u32, volume: u32) -> Self {
+        let [few, many] = LOGS;
+        let logs = if extra_blocks < 2 * EXTRA_MIN { few } else { many };
+        Self { volume, extra_blocks, logs, map_blocks: 0 }
+    }
+}
+
+/// How the log block is chosen that is reclaimed when another one is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Victim {
+    /// The one that was written least recently.
+    #[default]
+    LeastRecent,
+    /// The one that has been used up most, weighed by how long ago it was written (the paper's future work, §V): pages
+    /// still free in a log block are lost when it is reclaimed, and one written lately will be written again.
+    RecencyAndUse,
 }
 
 /// What a request does that cannot be written at once because too few blocks are free (§III.D: the host's choice).
@@ -84,28 +75,5 @@ impl Default for Options {
     fn default() -> Self {
         let (victim, too_large, payload) = (Victim::default(), TooLarge::default(), Payload::default());
         Self { victim, too_large, merges_partially: true, swap_every: 8, payload }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use emulator::{Chip, Profile};
-
-    use super::*;
-    use crate::Device;
-
-    #[test]
-    fn the_usual_format_fits_small_and_large_chips_of_every_scheme() {
-        let sizes =
-            [("k9f5608u0m", 2 << 20), ("k9f5608u0m", 16 << 20), ("k9f5608u0m", 1 << 30), ("k9k8g08u0m", 1 << 30)];
-        for (profile, bytes) in sizes {
-            let profile = Profile::builtin(profile).unwrap().with_capacity(bytes).unwrap();
-            for scheme in Scheme::ALL {
-                let chip = Chip::without_data(&profile, 1).unwrap();
-                let format = Format::usual(&chip, scheme, 1).unwrap();
-                let made = Device::format(chip, scheme, &format, Options::default());
-                assert!(made.is_ok(), "{scheme} on {bytes} bytes: {format:?}: {:?}", made.err());
-            }
-        }
     }
 }

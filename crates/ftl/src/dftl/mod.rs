@@ -18,36 +18,48 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use crate::device::{Layer, Span, visit_pages};
+use crate::Result;
+use crate::block_use::BlockUse;
+use crate::device::Span;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
-use crate::flash::pages::{Head, Pages};
+use crate::flash::head::Head;
+use crate::flash::pages::{NOWHERE, Pages};
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Flash, Found, Outcome, Place};
-use crate::look::BlockUse;
+use crate::flash::{ChipSize, Flash, SectorPlace};
+use crate::sector_map::{Demand, SchemeRow, SectorMap};
 use crate::settings::{Format, Options};
-use crate::{Error, Result, Scheme};
 use cache::MapCache;
 use translation::Shape;
 
-/// A sector that stands nowhere: it reads as zeros.
-const NOWHERE: u32 = u32::MAX;
+/// The scheme's row of the table.
+pub const ROW: SchemeRow =
+    SchemeRow { name: "dftl", letters: "DFTL", code: 7, is_atomic: false, logs_min: 0, limits_map_blocks: true, usual };
+
 /// Free blocks that only cleaning takes: one to copy data to, one for translation pages, and two for others that go bad in it.
 const RESERVE_BLOCKS: u32 = 4;
+/// Extra blocks of a usual volume: as many as its translation pages fill, as many again, and so many.
+const EXTRA_BESIDE_MAP: u32 = 16;
 /// One entry of so many is in memory,
 const CACHED_SHARE: u32 = 64;
 /// and at least so many are.
 const CACHED_MIN: u32 = 16;
 
-/// Blocks that the translation pages of so many logical blocks fill, on a chip of so many blocks.
-pub(crate) fn blocks_of_map(page_bytes: usize, pages_per_block: u32, blocks: u32, data_blocks: u32) -> u32 {
+/// Blocks that the translation pages of so many logical blocks fill.
+fn blocks_of_map(size: ChipSize, data_blocks: u32) -> u32 {
+    let ChipSize { blocks, pages_per_block, page_bytes } = size;
     let shape = Shape::new(page_bytes, blocks * pages_per_block, data_blocks * pages_per_block);
     shape.fragments().div_ceil(pages_per_block)
 }
 
-/// A block device that maps pages, and keeps the map on flash.
+/// The usual format, with the extra blocks that translation pages take.
+fn usual(size: ChipSize, format: Format) -> Format {
+    let of_map = blocks_of_map(size, size.blocks);
+    Format::with_extra(format.extra_blocks.max(EXTRA_BESIDE_MAP + 2 * of_map), format.volume)
+}
+
+/// Where sectors stand in pages, as far as memory has it, and where the translation pages are that have the rest.
 #[derive(Clone, Debug)]
-pub struct Dftl<N> {
-    flash: Flash<N>,
+pub struct Dftl {
     shape: Shape,
     pages: Pages,
     data_head: Head,
@@ -61,116 +73,95 @@ pub struct Dftl<N> {
     cache: MapCache,
     /// The fragment at hand, as a page of its entries.
     page: Vec<u8>,
-    has_failed: bool,
 }
 
-impl<N: Nand> Dftl<N> {
-    /// Makes a volume in which every sector reads as zeros.
-    pub fn format(chip: N, format: &Format, options: Options) -> Result<Self> {
-        let mut flash = Flash::new(chip, format.volume, options.payload)?;
-        let bad = (ANCHOR_BLOCKS..flash.blocks()).filter(|&block| flash.is_bad(block)).count() as u32;
-        let data_blocks = (flash.blocks() - bad).saturating_sub(format.extra_blocks);
+impl Dftl {
+    /// Writes a sector of a request that goes on to `end`.
+    fn write_sector(&mut self, flash: &mut Flash<impl Nand>, sector: u32, end: u32, data: &[u8]) -> Result<()> {
+        self.make_room(flash)?;
+        let was = self.look_up(flash, sector, end)?;
+        let tag = Tag::new(Kind::Data, sector);
+        let program = |flash: &mut Flash<_>, at| flash.program(at, tag, data, Cause::Host);
+        let packed = self.pages.append(flash, &mut self.data_head, program)?;
+        if was != NOWHERE {
+            self.pages.counts_no_more(was);
+        }
+        self.cache.change(sector, packed, flash.next_stamp() - 1, true);
+        self.shrink(flash)?;
+        self.give_up_failing(flash)
+    }
+}
+
+impl SectorMap for Dftl {
+    const ROWS: &'static [SchemeRow] = &[ROW];
+
+    fn demand(record: &Record, flash: &Flash<impl Nand>, format: &Format) -> Result<Demand> {
         // A quarter of the blocks that translation pages do not fill makes room for cleaning them.
-        let needed = blocks_of_map(flash.page_bytes(), flash.pages_per_block(), flash.blocks(), data_blocks);
+        let needed = blocks_of_map(flash.size(), record.data_blocks);
         let left = format.extra_blocks.saturating_sub(ANCHOR_BLOCKS + needed);
         let map_blocks = needed + (left / 4).max(2);
-        if format.extra_blocks < ANCHOR_BLOCKS + map_blocks + RESERVE_BLOCKS + 2 || data_blocks == 0 {
-            return Err(Error::Unfit("ten extra blocks are needed, and those that translation pages fill"));
-        }
-        let (volume, scheme) = (format.volume, Scheme::Dftl.code());
-        let record = Record { volume, scheme, data_blocks, logs: map_blocks, ..Record::default() };
-        Anchors::format(&mut flash)?.write(&mut flash, &record)?;
-        let mut device = Self::empty(flash, &record);
-        device.pages.adopt(&device.flash);
-        Ok(device)
+        let extra_blocks = ANCHOR_BLOCKS + map_blocks + RESERVE_BLOCKS + 2;
+        let refusal = "ten extra blocks are needed, and those that translation pages fill";
+        Ok(Demand { extra_blocks, logs: map_blocks, refusal })
     }
 
-    fn empty(flash: Flash<N>, record: &Record) -> Self {
-        let sectors = record.data_blocks * flash.pages_per_block();
-        let chip_pages = flash.blocks() * flash.pages_per_block();
-        let (shape, pages) = (Shape::new(flash.page_bytes(), chip_pages, sectors), Pages::new(&flash));
-        let page = alloc::vec![0; flash.page_bytes()];
-        Self {
-            flash,
+    fn empty(flash: &Flash<impl Nand>, record: &Record, _options: Options) -> Result<Self> {
+        let ChipSize { blocks, pages_per_block, page_bytes } = flash.size();
+        let sectors = record.data_blocks * pages_per_block;
+        let shape = Shape::new(page_bytes, blocks * pages_per_block, sectors);
+        Ok(Self {
             shape,
-            pages,
+            pages: Pages::new(flash),
             data_head: Head::default(),
             map_head: Head::default(),
             map_blocks: BTreeSet::new(),
             map_limit: record.logs,
             directory: alloc::vec![NOWHERE; shape.fragments() as usize],
             cache: MapCache::new((sectors / CACHED_SHARE).max(CACHED_MIN) as usize),
-            page,
-            has_failed: false,
-        }
+            page: alloc::vec![0; page_bytes],
+        })
     }
 
-    /// Gives the chip back.
-    pub fn into_chip(self) -> N {
-        self.flash.into_chip()
+    fn recover(&mut self, flash: &mut Flash<impl Nand>, _anchors: Anchors, _record: Record) -> Result<()> {
+        self.read_settled(flash)
     }
 
-    /// Bytes of memory the scheme takes, one page buffer and the chip left out.
-    pub fn ram_bytes(&self) -> usize {
-        size_of::<Self>() - size_of::<Flash<N>>()
-            + self.flash.ram_bytes()
-            + self.pages.ram_bytes()
-            + self.directory.capacity() * size_of::<u32>()
-            + self.cache.ram_bytes()
-            + self.page.capacity()
+    fn sectors(&self) -> u64 {
+        u64::from(self.shape.sectors)
     }
 
-    /// Programs the data head's next page, `program` doing so: it counts. The page's number.
-    fn append(&mut self, program: impl FnMut(&mut Flash<N>, Place) -> Result<Outcome>) -> Result<u32> {
-        let packed = self.pages.append(&mut self.flash, &mut self.data_head, program)?;
-        self.pages.counts_now(packed);
-        Ok(packed)
+    fn find(&mut self, flash: &mut Flash<impl Nand>, sector: u32) -> Result<SectorPlace> {
+        let packed = self.look_up_for_read(flash, sector)?;
+        Ok(self.pages.sector_place(packed))
     }
 
-    /// Writes a sector of a request that goes on to `end`.
-    fn write_sector(&mut self, sector: u32, end: u32, data: &[u8]) -> Result<()> {
-        self.make_room()?;
-        let was = self.look_up(sector, end)?;
-        let tag = Tag { kind: Kind::Data, ends: true, logical: sector, stamp: 0, extra: 0 };
-        let packed = self.append(|flash, at| flash.program(at, tag, data, Cause::Host))?;
-        if was != NOWHERE {
-            self.pages.counts_no_more(was);
-        }
-        self.cache.change(sector, packed, self.flash.next_stamp() - 1, true);
-        self.shrink()?;
-        self.give_up_failing()
+    fn write(&mut self, flash: &mut Flash<impl Nand>, span: Span, data: &[u8]) -> Result<()> {
+        let (end, mut pages) = (span.sectors().end, span.pages(data, flash.page_bytes()));
+        pages.try_for_each(|(sector, data)| self.write_sector(flash, sector, end, data))
     }
 
     /// Gives a span up, the part of each translation page at once.
-    fn trim_span(&mut self, span: Span) -> Result<()> {
-        let (mut sector, end) = (span.first as u32, (span.first + span.count) as u32);
-        while sector < end {
-            let fragment = sector / self.shape.entries;
-            let part = sector..end.min(self.shape.sectors_of(fragment).end);
-            sector = part.end;
-            self.trim_fragment(fragment, part)?;
-            self.give_up_failing()?;
+    fn trim(&mut self, flash: &mut Flash<impl Nand>, span: Span) -> Result<()> {
+        let mut rest = span.sectors();
+        while !rest.is_empty() {
+            let fragment = rest.start / self.shape.entries;
+            let part = rest.start..rest.end.min(self.shape.sectors_of(fragment).end);
+            rest.start = part.end;
+            self.trim_fragment(flash, fragment, part)?;
+            self.give_up_failing(flash)?;
         }
         Ok(())
     }
 
-    /// Does one step of work ahead of need. Whether there was one to do.
-    pub fn background(&mut self) -> Result<bool> {
-        self.change(|device| {
-            if device.pages.pool.free() < device.reserve() + 2 && device.clean_one()? {
-                return Ok(true);
-            }
-            device.pages.pool.erase_ahead(&mut device.flash, Cause::Gc)
-        })
+    fn step(&mut self, flash: &mut Flash<impl Nand>) -> Result<bool> {
+        Ok(flash.pool.free() < self.reserve() + 2 && self.clean_one(flash)?)
     }
 
-    /// Reads everything that counts; a line for whatever is not as it should be.
-    pub fn check(&mut self) -> Result<Vec<String>> {
-        let mut findings = self.used_twice()?;
-        findings.extend(self.unreadable()?);
+    fn differences(&mut self, flash: &mut Flash<impl Nand>) -> Result<Vec<String>> {
+        let mut findings = Vec::new();
         let mut pages: Vec<u32> = self.directory.clone();
         for fragment in 0..self.shape.fragments() {
-            self.load(fragment)?;
+            self.load(flash, fragment)?;
             for sector in self.shape.sectors_of(fragment) {
                 let entry = self.shape.entry(&self.page, sector);
                 let packed = self.cache.get(sector).unwrap_or(entry);
@@ -188,52 +179,18 @@ impl<N: Nand> Dftl<N> {
         findings.extend(self.pages.differences(&pages));
         Ok(findings)
     }
-}
 
-impl<N: Nand> Layer for Dftl<N> {
-    type Chip = N;
-
-    fn flash(&self) -> &Flash<N> {
-        &self.flash
-    }
-
-    fn flash_mut(&mut self) -> &mut Flash<N> {
-        &mut self.flash
-    }
-
-    fn has_failed(&mut self) -> &mut bool {
-        &mut self.has_failed
-    }
-
-    fn all_sectors(&self) -> u64 {
-        u64::from(self.shape.sectors)
-    }
-
-    fn write_sectors(&mut self, span: Span, data: &[u8]) -> Result<()> {
-        let (first, end) = (span.first as u32, (span.first + span.count) as u32);
-        let pages = data.chunks_exact(self.flash.page_bytes());
-        (first..).zip(pages).try_for_each(|(sector, data)| self.write_sector(sector, end, data))
-    }
-
-    fn trim_sectors(&mut self, span: Span) -> Result<()> {
-        self.trim_span(span)
-    }
-
-    fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
+    fn visit_uses(&mut self, _flash: &mut Flash<impl Nand>, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
         self.map_blocks.iter().for_each(|&block| visit(block, BlockUse::Map));
-        visit_pages(&self.pages, &self.data_head, |block| self.map_blocks.contains(&block), visit);
+        self.pages.visit_uses(self.data_head.block(), |block| self.map_blocks.contains(&block), visit);
         Ok(())
     }
 
-    fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        let packed = self.look_up_for_read(sector as u32)?;
-        if packed == NOWHERE {
-            data.fill(0);
-            return Ok(());
-        }
-        match self.flash.read(self.pages.place(packed), data, Cause::Host)? {
-            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => Ok(()),
-            _ => Err(Error::Unreadable { sector }),
-        }
+    fn ram_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.pages.ram_bytes()
+            + self.directory.capacity() * size_of::<u32>()
+            + self.cache.ram_bytes()
+            + self.page.capacity()
     }
 }

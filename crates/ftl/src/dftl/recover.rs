@@ -12,12 +12,9 @@ use nand::{Cause, Nand};
 
 use super::translation::Shape;
 use super::{Dftl, NOWHERE};
-use crate::device::Layer;
-use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
+use crate::Result;
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Found, Outcome, Place, newer};
-use crate::settings::Options;
-use crate::{Error, Result, Scheme};
+use crate::flash::{Flash, Found, Outcome, Place, newer, still_reads};
 
 /// What was read of a chip.
 #[derive(Default)]
@@ -38,31 +35,23 @@ struct Survey {
     changed: BTreeMap<u32, (u64, u32)>,
 }
 
-impl<N: Nand> Dftl<N> {
-    /// Opens the volume on a chip.
-    pub fn open(chip: N, options: Options) -> Result<Self> {
-        let (flash, _, record) = Anchors::open(chip, options.payload)?;
-        if Scheme::from_code(record.scheme) != Some(Scheme::Dftl) {
-            return Err(Error::NoVolume("it is of another scheme"));
-        }
-        let mut device = Self::empty(flash, &record);
+impl Dftl {
+    /// Reads what the mapping follows from until it reads the same twice, and goes on from there.
+    pub(super) fn read_settled(&mut self, flash: &mut Flash<impl Nand>) -> Result<()> {
         // What was torn by a power cut may have been read for the first and last time.
-        let survey = loop {
-            let survey = device.survey()?;
-            if crate::flash::still_reads(&mut device.flash, survey.newest)? && device.adopt(&survey)? {
-                break survey;
+        loop {
+            let survey = self.survey(flash)?;
+            if still_reads(flash, survey.newest)? && self.adopt(flash, &survey)? {
+                return self.settle(flash, &survey);
             }
-        };
-        device.change(|device| device.settle(&survey))?;
-        Ok(device)
+        }
     }
 
-    fn survey(&mut self) -> Result<Survey> {
+    fn survey(&mut self, flash: &mut Flash<impl Nand>) -> Result<Survey> {
         let mut survey = Survey::default();
-        for block in (ANCHOR_BLOCKS..self.flash.blocks()).filter(|&block| !self.flash.is_bad(block)).collect::<Vec<_>>()
-        {
-            match self.first_tag(block)? {
-                Some(tag) if tag.kind == Kind::Map => self.survey_map(block, &mut survey)?,
+        for block in flash.usable().collect::<Vec<_>>() {
+            match self.first_tag(flash, block)? {
+                Some(tag) if tag.kind == Kind::Map => self.survey_map(flash, block, &mut survey)?,
                 Some(tag) => survey.data.push((tag.stamp, block)),
                 None => {}
             }
@@ -70,21 +59,21 @@ impl<N: Nand> Dftl<N> {
         survey.data.sort_unstable();
         let mut all_before = 0;
         if let Some((at, _)) = survey.map.filter(|_| survey.lost.is_empty()) {
-            self.flash.read(at, &mut self.page, Cause::Metadata)?;
+            flash.read(at, &mut self.page, Cause::Metadata)?;
             all_before = Shape::head(&self.page);
         }
         let nexts = survey.data.iter().skip(1).map(|&(stamp, _)| stamp).chain([u64::MAX]);
         let blocks = survey.data.iter().zip(nexts).filter(|(_, next)| *next > all_before);
         for block in blocks.map(|((_, block), _)| *block).collect::<Vec<_>>() {
-            self.survey_data(block, &mut survey)?;
+            self.survey_data(flash, block, &mut survey)?;
         }
         Ok(survey)
     }
 
     /// The first tag of a block that says what the block holds.
-    fn first_tag(&mut self, block: u32) -> Result<Option<Tag>> {
-        for page in 0..self.flash.pages_per_block() {
-            match self.flash.read(Place { block, page }, &mut [], Cause::Metadata)? {
+    fn first_tag(&mut self, flash: &mut Flash<impl Nand>, block: u32) -> Result<Option<Tag>> {
+        for page in 0..flash.pages_per_block() {
+            match flash.read(Place { block, page }, &mut [], Cause::Metadata)? {
                 Found::Page(tag) if tag.kind != Kind::Filler => return Ok(Some(tag)),
                 Found::Erased if page == 0 => return Ok(None),
                 Found::Page(_) | Found::Erased | Found::Unreadable => {}
@@ -95,17 +84,17 @@ impl<N: Nand> Dftl<N> {
 
     /// Reads all pages of a map block. A page that cannot be read was torn where no translation page follows it in the block:
     /// an opening uses up the page behind it.
-    fn survey_map(&mut self, block: u32, survey: &mut Survey) -> Result<()> {
+    fn survey_map(&mut self, flash: &mut Flash<impl Nand>, block: u32, survey: &mut Survey) -> Result<()> {
         let mut is_torn = false;
-        for page in 0..self.flash.pages_per_block() {
+        for page in 0..flash.pages_per_block() {
             let at = Place { block, page };
-            let found = self.flash.read(at, &mut [], Cause::Metadata)?;
+            let found = flash.read(at, &mut [], Cause::Metadata)?;
             let was_torn = core::mem::replace(&mut is_torn, found == Found::Unreadable);
             if was_torn && (is_torn || matches!(found, Found::Page(tag) if tag.kind == Kind::Map)) {
                 survey.lost.push(block);
             }
             let Some(tag) = found.tag() else { continue };
-            self.flash.saw_stamp(tag.stamp);
+            flash.saw_stamp(tag.stamp);
             survey.map_head = survey.map_head.max(Some((tag.stamp, block)));
             if tag.kind == Kind::Map && tag.logical < self.shape.fragments() {
                 survey.map = newer(survey.map, Some((at, tag)));
@@ -121,11 +110,11 @@ impl<N: Nand> Dftl<N> {
     }
 
     /// Reads all pages of a data block.
-    fn survey_data(&mut self, block: u32, survey: &mut Survey) -> Result<()> {
-        for page in 0..self.flash.pages_per_block() {
+    fn survey_data(&mut self, flash: &mut Flash<impl Nand>, block: u32, survey: &mut Survey) -> Result<()> {
+        for page in 0..flash.pages_per_block() {
             let at = Place { block, page };
-            let Some(tag) = self.flash.read(at, &mut [], Cause::Metadata)?.tag() else { continue };
-            self.flash.saw_stamp(tag.stamp);
+            let Some(tag) = flash.read(at, &mut [], Cause::Metadata)?.tag() else { continue };
+            flash.saw_stamp(tag.stamp);
             if !is_sector(tag) || tag.logical >= self.shape.sectors {
                 continue;
             }
@@ -140,7 +129,7 @@ impl<N: Nand> Dftl<N> {
     }
 
     /// Takes over what the survey found. Whether every translation page still reads as it did then.
-    fn adopt(&mut self, survey: &Survey) -> Result<bool> {
+    fn adopt(&mut self, flash: &mut Flash<impl Nand>, survey: &Survey) -> Result<bool> {
         self.pages.clear();
         self.cache.clear();
         self.map_blocks.clear();
@@ -150,7 +139,7 @@ impl<N: Nand> Dftl<N> {
             self.cache.change(sector, packed, stamp, false);
         }
         for (&fragment, &(stamp, at)) in &survey.fragments {
-            let found = self.flash.read(at, &mut self.page, Cause::Metadata)?;
+            let found = flash.read(at, &mut self.page, Cause::Metadata)?;
             if !matches!(found, Found::Page(tag) if tag.stamp == stamp && tag.kind == Kind::Map) {
                 return Ok(false);
             }
@@ -163,20 +152,20 @@ impl<N: Nand> Dftl<N> {
             for sector in self.shape.sectors_of(fragment) {
                 let packed = self.shape.entry(&self.page, sector);
                 if packed != NOWHERE && !survey.changed.contains_key(&sector) {
-                    self.adopt_entry(sector, packed, survey)?;
+                    self.adopt_entry(flash, sector, packed, survey)?;
                 }
             }
         }
-        self.pages.adopt(&self.flash);
+        self.pages.adopt(flash);
         Ok(true)
     }
 
     /// Takes over an entry of a translation page, which may be out of date where a page of the map was lost.
-    fn adopt_entry(&mut self, sector: u32, packed: u32, survey: &Survey) -> Result<()> {
-        let mut is_right = packed < self.flash.blocks() * self.flash.pages_per_block();
+    fn adopt_entry(&mut self, flash: &mut Flash<impl Nand>, sector: u32, packed: u32, survey: &Survey) -> Result<()> {
+        let mut is_right = packed < flash.blocks() * flash.pages_per_block();
         if is_right && !survey.lost.is_empty() {
             is_right = !self.pages.counts(packed)
-                && match self.flash.read(self.pages.place(packed), &mut [], Cause::Metadata)? {
+                && match flash.read(self.pages.place(packed), &mut [], Cause::Metadata)? {
                     Found::Page(tag) => is_sector(tag) && tag.logical == sector,
                     Found::Unreadable => true,
                     Found::Erased => false,
@@ -186,50 +175,50 @@ impl<N: Nand> Dftl<N> {
             self.pages.counts_now(packed);
         } else {
             // It needs a stamp of its own, as every change does.
-            let stamp = self.flash.next_stamp();
-            self.flash.saw_stamp(stamp);
+            let stamp = flash.next_stamp();
+            flash.saw_stamp(stamp);
             self.cache.change(sector, NOWHERE, stamp, false);
         }
         Ok(())
     }
 
     /// Goes on in the blocks that were being written. The newest page is written anew: it may be torn and not show it.
-    fn settle(&mut self, survey: &Survey) -> Result<()> {
+    fn settle(&mut self, flash: &mut Flash<impl Nand>, survey: &Survey) -> Result<()> {
         // Blocks with a lost page are emptied and erased in the end, and neither cleaned nor taken before.
-        survey.lost.iter().for_each(|&block| self.pages.set_aside(block));
+        survey.lost.iter().for_each(|&block| self.pages.set_aside(&mut flash.pool, block));
         if let Some(&(_, block)) = survey.data.last() {
-            self.pages.reopen(&mut self.flash, &mut self.data_head, block)?;
+            self.pages.reopen(flash, &mut self.data_head, block)?;
         }
         if let Some((_, block)) = survey.map_head.filter(|(_, block)| !survey.lost.contains(block)) {
             self.map_blocks.insert(block);
-            self.pages.reopen(&mut self.flash, &mut self.map_head, block)?;
+            self.pages.reopen(flash, &mut self.map_head, block)?;
         }
         if let Some((at, tag)) = newer(survey.map, survey.newest) {
             let packed = self.pages.pack(at);
             match self.pages.counts(packed) {
-                true if tag.kind == Kind::Map => self.write_fragment(tag.logical)?,
-                true => self.move_page(packed)?,
+                true if tag.kind == Kind::Map => self.write_fragment(flash, tag.logical)?,
+                true => self.move_page(flash, packed)?,
                 false => {}
             }
         }
-        self.mend(survey)?;
-        self.shrink()?;
-        self.give_up_failing()
+        self.mend(flash, survey)?;
+        self.shrink(flash)?;
+        self.give_up_failing(flash)
     }
 
     /// Writes all that changed to translation pages where one was lost, and has no lost page met again.
-    fn mend(&mut self, survey: &Survey) -> Result<()> {
+    fn mend(&mut self, flash: &mut Flash<impl Nand>, survey: &Survey) -> Result<()> {
         if survey.lost.is_empty() {
             return Ok(());
         }
         let fragments = self.cache.dirty_fragments(self.shape.entries);
-        fragments.into_iter().try_for_each(|fragment| self.write_fragment(fragment))?;
+        fragments.into_iter().try_for_each(|fragment| self.write_fragment(flash, fragment))?;
         for &block in &survey.lost {
-            self.empty_block(block)?;
+            self.empty_block(flash, block)?;
             self.map_blocks.remove(&block);
-            match self.flash.erase(block, Cause::Metadata)? {
-                Outcome::Done => self.pages.pool.release(block),
-                Outcome::Failed => self.flash.mark_bad(block)?,
+            match flash.erase(block, Cause::Metadata)? {
+                Outcome::Done => flash.pool.release(block),
+                Outcome::Failed => flash.mark_bad(block)?,
             }
         }
         Ok(())

@@ -77,28 +77,28 @@ impl Shape {
     }
 }
 
-impl<N: Nand> Dftl<N> {
+impl Dftl {
     /// Where a sector stands. Entries up to `end` that are read with it are kept, and may put others out of the cache.
-    pub(super) fn look_up(&mut self, sector: u32, end: u32) -> Result<u32> {
+    pub(super) fn look_up(&mut self, flash: &mut Flash<impl Nand>, sector: u32, end: u32) -> Result<u32> {
         if let Some(packed) = self.cache.get(sector) {
             return Ok(packed);
         }
         let fragment = sector / self.shape.entries;
-        self.load(fragment)?;
+        self.load(flash, fragment)?;
         let packed = self.shape.entry(&self.page, sector);
         let kept = sector..end.min(self.shape.sectors_of(fragment).end).min(sector + self.cache.capacity() as u32 / 2);
         kept.for_each(|sector| self.cache.learn(sector, self.shape.entry(&self.page, sector)));
-        self.shrink()?;
+        self.shrink(flash)?;
         Ok(packed)
     }
 
     /// Where a sector to be read stands. Its entry is kept where that makes no translation page necessary: a read programs
     /// nothing.
-    pub(super) fn look_up_for_read(&mut self, sector: u32) -> Result<u32> {
+    pub(super) fn look_up_for_read(&mut self, flash: &mut Flash<impl Nand>, sector: u32) -> Result<u32> {
         if let Some(packed) = self.cache.get(sector) {
             return Ok(packed);
         }
-        self.load(sector / self.shape.entries)?;
+        self.load(flash, sector / self.shape.entries)?;
         let packed = self.shape.entry(&self.page, sector);
         if self.cache.is_full() {
             match self.cache.victim() {
@@ -111,11 +111,11 @@ impl<N: Nand> Dftl<N> {
     }
 
     /// Puts entries out of the cache until it is as large as it may be.
-    pub(super) fn shrink(&mut self) -> Result<()> {
+    pub(super) fn shrink(&mut self, flash: &mut Flash<impl Nand>) -> Result<()> {
         while self.cache.is_over() {
             let Some(victim) = self.cache.victim() else { break };
             if victim.is_dirty {
-                self.write_fragment(victim.sector / self.shape.entries)?;
+                self.write_fragment(flash, victim.sector / self.shape.entries)?;
             }
             self.cache.forget(victim.sector);
         }
@@ -123,26 +123,26 @@ impl<N: Nand> Dftl<N> {
     }
 
     /// Reads a fragment as its translation page has it.
-    pub(super) fn load(&mut self, fragment: u32) -> Result<()> {
+    pub(super) fn load(&mut self, flash: &mut Flash<impl Nand>, fragment: u32) -> Result<()> {
         let Some(&packed) = self.directory.get(fragment as usize).filter(|&&packed| packed != NOWHERE) else {
             self.page.fill(0xff);
             return Ok(());
         };
-        let found = self.flash.read(self.pages.place(packed), &mut self.page, Cause::Metadata)?;
+        let found = flash.read(self.pages.place(packed), &mut self.page, Cause::Metadata)?;
         match found {
             Found::Page(tag) if tag.kind == Kind::Map && tag.logical == fragment => Ok(()),
-            _ => self.rebuild(fragment),
+            _ => self.rebuild(flash, fragment),
         }
     }
 
     /// Makes a fragment anew whose translation page is lost: each page that counts has its sector in its tag.
-    fn rebuild(&mut self, fragment: u32) -> Result<()> {
+    fn rebuild(&mut self, flash: &mut Flash<impl Nand>, fragment: u32) -> Result<()> {
         self.page.fill(0xff);
         let sectors = self.shape.sectors_of(fragment);
         let blocks = self.pages.blocks().filter(|(number, block)| block.valid > 0 && !self.map_blocks.contains(number));
         for block in blocks.map(|(number, _)| number).collect::<Vec<_>>() {
             for packed in self.pages.counting_in(block) {
-                let found = self.flash.read(self.pages.place(packed), &mut [], Cause::Metadata)?;
+                let found = flash.read(self.pages.place(packed), &mut [], Cause::Metadata)?;
                 if let Some(tag) = found.tag().filter(|tag| sectors.contains(&tag.logical)) {
                     self.shape.set_entry(&mut self.page, tag.logical, packed);
                 }
@@ -152,34 +152,39 @@ impl<N: Nand> Dftl<N> {
     }
 
     /// Writes a fragment's translation page with all that changed in it.
-    pub(super) fn write_fragment(&mut self, fragment: u32) -> Result<()> {
-        self.make_map_room()?;
-        self.flash.counts_mut().map_writes += 1;
-        self.load(fragment)?;
-        self.put_fragment(fragment)
+    pub(super) fn write_fragment(&mut self, flash: &mut Flash<impl Nand>, fragment: u32) -> Result<()> {
+        self.make_map_room(flash)?;
+        flash.counts_mut().map_writes += 1;
+        self.load(flash, fragment)?;
+        self.put_fragment(flash, fragment)
     }
 
     /// Copies a fragment's translation page, with all that changed in it.
-    pub(super) fn move_fragment(&mut self, fragment: u32) -> Result<()> {
-        self.flash.counts_mut().map_copies += 1;
-        self.load(fragment)?;
-        self.put_fragment(fragment)
+    pub(super) fn move_fragment(&mut self, flash: &mut Flash<impl Nand>, fragment: u32) -> Result<()> {
+        flash.counts_mut().map_copies += 1;
+        self.load(flash, fragment)?;
+        self.put_fragment(flash, fragment)
     }
 
     /// Gives up the sectors of one fragment.
-    pub(super) fn trim_fragment(&mut self, fragment: u32, sectors: Range<u32>) -> Result<()> {
-        self.make_map_room()?;
-        self.load(fragment)?;
+    pub(super) fn trim_fragment(
+        &mut self,
+        flash: &mut Flash<impl Nand>,
+        fragment: u32,
+        sectors: Range<u32>,
+    ) -> Result<()> {
+        self.make_map_room(flash)?;
+        self.load(flash, fragment)?;
         self.apply_dirty(fragment);
         let entries = sectors.clone().map(|sector| self.shape.entry(&self.page, sector));
         let freed: Vec<u32> = entries.filter(|&packed| packed != NOWHERE).collect();
         if freed.is_empty() {
             return Ok(());
         }
-        self.flash.counts_mut().map_writes += 1;
+        flash.counts_mut().map_writes += 1;
         // The entries are written as they will be, and then memory follows.
         sectors.clone().for_each(|sector| self.shape.set_entry(&mut self.page, sector, NOWHERE));
-        self.program(fragment)?;
+        self.program(flash, fragment)?;
         sectors.for_each(|sector| self.cache.forget(sector));
         freed.into_iter().for_each(|packed| self.pages.counts_no_more(packed));
         Ok(())
@@ -192,22 +197,20 @@ impl<N: Nand> Dftl<N> {
         }
     }
 
-    fn put_fragment(&mut self, fragment: u32) -> Result<()> {
+    fn put_fragment(&mut self, flash: &mut Flash<impl Nand>, fragment: u32) -> Result<()> {
         self.apply_dirty(fragment);
-        self.program(fragment)
+        self.program(flash, fragment)
     }
 
     /// Programs the buffer as a fragment's translation page.
-    fn program(&mut self, fragment: u32) -> Result<()> {
+    fn program(&mut self, flash: &mut Flash<impl Nand>, fragment: u32) -> Result<()> {
         let sectors = self.shape.sectors_of(fragment);
-        let all_before = self.cache.oldest_dirty(&sectors).map_or(self.flash.next_stamp(), |(stamp, _)| stamp);
+        let all_before = self.cache.oldest_dirty(&sectors).map_or(flash.next_stamp(), |(stamp, _)| stamp);
         Shape::set_head(&mut self.page, all_before);
-        let tag = Tag { kind: Kind::Map, ends: true, logical: fragment, stamp: 0, extra: 0 };
-        let page = &self.page;
-        let program = |flash: &mut Flash<N>, at| flash.program(at, tag, page, Cause::Metadata);
-        let packed = self.pages.append(&mut self.flash, &mut self.map_head, program)?;
+        let (tag, page) = (Tag::new(Kind::Map, fragment), &self.page);
+        let program = |flash: &mut Flash<_>, at| flash.program(at, tag, page, Cause::Metadata);
+        let packed = self.pages.append(flash, &mut self.map_head, program)?;
         self.map_blocks.insert(self.pages.place(packed).block);
-        self.pages.counts_now(packed);
         let slot = self.directory.get_mut(fragment as usize).ok_or(Error::Failed)?;
         let was = core::mem::replace(slot, packed);
         if was != NOWHERE {

@@ -11,24 +11,29 @@ mod recover;
 mod write;
 
 use alloc::collections::BTreeMap;
-use alloc::string::String;
 use alloc::vec::Vec;
 
-use nand::{Cause, Nand};
+use nand::Nand;
 
-use crate::device::{Layer, Span};
+use crate::Result;
+use crate::block_use::BlockUse;
+use crate::device::Span;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
-use crate::flash::pool::Pool;
-use crate::flash::tag::Kind;
-use crate::flash::{Flash, Found, Place};
-use crate::look::BlockUse;
+use crate::flash::block_map::BlockMap;
+use crate::flash::{Flash, Place, SectorPlace};
+use crate::sector_map::{Demand, RESERVE_BLOCKS, SchemeRow, SectorMap};
 use crate::settings::{Format, Options};
-use crate::{Error, Result, Scheme};
 
-/// A data block that has no block.
-const NOWHERE: u32 = u32::MAX;
-/// Free blocks that only merges take: one to merge to, and two for others that go bad in it.
-const RESERVE_BLOCKS: u32 = 3;
+/// The scheme's row of the table.
+pub const ROW: SchemeRow = SchemeRow {
+    name: "fast",
+    letters: "FAST",
+    code: 6,
+    is_atomic: false,
+    logs_min: 1,
+    limits_map_blocks: false,
+    usual: |_, format| format,
+};
 
 /// A log block, and the sectors of its pages in the order in which they were programmed.
 #[derive(Clone, Debug)]
@@ -46,123 +51,81 @@ struct Stream {
     next: u32,
 }
 
-/// A block device of the FAST scheme.
+/// Where sectors stand in data blocks, log blocks and the stream block.
 #[derive(Clone, Debug)]
-pub struct Fast<N> {
-    flash: Flash<N>,
+pub struct Fast {
+    pages_per_block: u32,
     logs_max: u32,
     /// The block of each data block.
-    map: Vec<u32>,
+    map: BlockMap,
     /// The oldest first; the last one is being filled.
     logs: Vec<Log>,
     /// Where the sectors stand whose latest page is in a log block.
     index: BTreeMap<u32, Place>,
     stream: Option<Stream>,
-    pool: Pool,
-    has_failed: bool,
 }
 
-impl<N: Nand> Fast<N> {
-    /// Makes a volume in which every sector reads as zeros.
-    pub fn format(chip: N, format: &Format, options: Options) -> Result<Self> {
-        let mut flash = Flash::new(chip, format.volume, options.payload)?;
-        let bad = (ANCHOR_BLOCKS..flash.blocks()).filter(|&block| flash.is_bad(block)).count() as u32;
-        let data_blocks = (flash.blocks() - bad).saturating_sub(format.extra_blocks);
-        // The stream block is one more.
-        let kept = format.logs.saturating_add(ANCHOR_BLOCKS + RESERVE_BLOCKS + 2);
-        if format.logs < 1 || format.extra_blocks < kept || data_blocks == 0 {
-            return Err(Error::Unfit("a log block, a stream block, and four free blocks beside them are needed"));
-        }
-        let (volume, logs) = (format.volume, format.logs);
-        let record = Record { volume, scheme: Scheme::Fast.code(), data_blocks, logs, ..Record::default() };
-        Anchors::format(&mut flash)?.write(&mut flash, &record)?;
-        let mut device = Self::empty(flash, data_blocks, logs);
-        let free = (ANCHOR_BLOCKS..device.flash.blocks()).filter(|&block| !device.flash.is_bad(block));
-        free.for_each(|block| device.pool.release(block));
-        Ok(device)
-    }
-
-    fn empty(flash: Flash<N>, data_blocks: u32, logs_max: u32) -> Self {
-        let map = alloc::vec![NOWHERE; data_blocks as usize];
-        let (logs, index, pool) = (Vec::new(), BTreeMap::new(), Pool::default());
-        Self { flash, logs_max, map, logs, index, stream: None, pool, has_failed: false }
-    }
-
-    /// Gives the chip back.
-    pub fn into_chip(self) -> N {
-        self.flash.into_chip()
-    }
-
-    /// Bytes of memory the scheme takes, one page buffer and the chip left out.
-    pub fn ram_bytes(&self) -> usize {
-        let log = |log: &Log| size_of::<Log>() + log.sectors.capacity() * size_of::<Option<u32>>();
-        size_of::<Self>() - size_of::<Flash<N>>()
-            + self.flash.ram_bytes()
-            + self.map.capacity() * size_of::<u32>()
-            + self.logs.iter().map(log).sum::<usize>()
-            + self.index.len() * size_of::<(u32, Place)>()
-            + self.pool.ram_bytes()
-    }
-
+impl Fast {
     /// The page that has a sector; `None` where no block has any.
-    fn holder(&self, sector: u32) -> Option<Place> {
-        let (owner, page) = self.flash.split(u64::from(sector));
+    fn holder(&self, flash: &Flash<impl Nand>, sector: u32) -> Option<Place> {
+        let (owner, page) = flash.split(u64::from(sector));
         let streamed = self.stream.filter(|stream| stream.owner == owner && page < stream.next);
-        let data = self.map.get(owner as usize).copied().filter(|&block| block != NOWHERE);
         let in_log = self.index.get(&sector).copied();
-        in_log.or_else(|| streamed.map(|stream| stream.block).or(data).map(|block| Place { block, page }))
+        let block = streamed.map(|stream| stream.block).or(self.map.get(owner));
+        in_log.or(block.map(|block| Place { block, page }))
+    }
+}
+
+impl SectorMap for Fast {
+    const ROWS: &'static [SchemeRow] = &[ROW];
+
+    fn demand(_record: &Record, _flash: &Flash<impl Nand>, format: &Format) -> Result<Demand> {
+        // The stream block is one more.
+        let extra_blocks = format.logs.saturating_add(ANCHOR_BLOCKS + RESERVE_BLOCKS + 2);
+        let refusal = "a log block, a stream block, and four free blocks beside them are needed";
+        Ok(Demand { extra_blocks, logs: format.logs, refusal })
     }
 
-    /// Does one step of work ahead of need. Whether there was one to do.
-    pub fn background(&mut self) -> Result<bool> {
-        self.change(|device| {
-            let is_full = device.logs.last().is_some_and(|log| device.room(log) == 0);
-            if device.logs.len() as u32 >= device.logs_max && is_full {
-                device.reclaim(0)?;
-                return Ok(true);
-            }
-            device.pool.erase_ahead(&mut device.flash, Cause::Gc)
+    fn empty(flash: &Flash<impl Nand>, record: &Record, _options: Options) -> Result<Self> {
+        let (pages_per_block, map) = (flash.pages_per_block(), BlockMap::new(record.data_blocks));
+        let (logs, index) = (Vec::new(), BTreeMap::new());
+        Ok(Self { pages_per_block, logs_max: record.logs, map, logs, index, stream: None })
+    }
+
+    fn recover(&mut self, flash: &mut Flash<impl Nand>, _anchors: Anchors, _record: Record) -> Result<()> {
+        self.read_all(flash)
+    }
+
+    fn sectors(&self) -> u64 {
+        u64::from(self.map.data_blocks()) * u64::from(self.pages_per_block)
+    }
+
+    fn find(&mut self, flash: &mut Flash<impl Nand>, sector: u32) -> Result<SectorPlace> {
+        Ok(SectorPlace::slot(self.holder(flash, sector)))
+    }
+
+    fn write(&mut self, flash: &mut Flash<impl Nand>, span: Span, data: &[u8]) -> Result<()> {
+        let mut pages = span.pages(data, flash.page_bytes());
+        pages.try_for_each(|(sector, data)| self.write_sector(flash, sector, data))
+    }
+
+    fn trim(&mut self, flash: &mut Flash<impl Nand>, span: Span) -> Result<()> {
+        let zeros = alloc::vec![0; flash.page_bytes()];
+        span.sectors().try_for_each(|sector| match self.holder(flash, sector) {
+            None => Ok(()),
+            Some(_) => self.trim_sector(flash, sector, &zeros),
         })
     }
 
-    /// Reads everything that counts; a line for whatever is not as it should be.
-    pub fn check(&mut self) -> Result<Vec<String>> {
-        let mut findings = self.used_twice()?;
-        findings.extend(self.unreadable()?);
-        Ok(findings)
-    }
-}
-
-impl<N: Nand> Layer for Fast<N> {
-    type Chip = N;
-
-    fn flash(&self) -> &Flash<N> {
-        &self.flash
+    fn step(&mut self, flash: &mut Flash<impl Nand>) -> Result<bool> {
+        let is_full = self.logs.last().is_some_and(|log| self.room(log) == 0);
+        if self.logs_max > self.logs.len() as u32 || !is_full {
+            return Ok(false);
+        }
+        self.reclaim(flash, 0).map(|()| true)
     }
 
-    fn flash_mut(&mut self) -> &mut Flash<N> {
-        &mut self.flash
-    }
-
-    fn has_failed(&mut self) -> &mut bool {
-        &mut self.has_failed
-    }
-
-    fn all_sectors(&self) -> u64 {
-        self.map.len() as u64 * u64::from(self.flash.pages_per_block())
-    }
-
-    fn write_sectors(&mut self, span: Span, data: &[u8]) -> Result<()> {
-        let pages = data.chunks_exact(self.flash.page_bytes());
-        (span.first as u32..).zip(pages).try_for_each(|(sector, data)| self.write_sector(sector, data))
-    }
-
-    fn trim_sectors(&mut self, span: Span) -> Result<()> {
-        self.trim_span(span)
-    }
-
-    fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
-        self.pool.listed().for_each(|block| visit(block, BlockUse::Free));
+    fn visit_uses(&mut self, _flash: &mut Flash<impl Nand>, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
         for log in &self.logs {
             let counting = (0..).zip(&log.sectors).filter(|&(page, sector)| {
                 let at = Some(Place { block: log.block, page });
@@ -171,22 +134,15 @@ impl<N: Nand> Layer for Fast<N> {
             visit(log.block, BlockUse::Pages(counting.count() as u32));
         }
         self.stream.iter().for_each(|stream| visit(stream.block, BlockUse::Log(stream.owner)));
-        let data = (0..).zip(&self.map).filter(|&(_, &block)| block != NOWHERE);
-        data.for_each(|(owner, &block)| visit(block, BlockUse::Data(owner)));
+        self.map.iter().for_each(|(owner, block)| visit(block, BlockUse::Data(owner)));
         Ok(())
     }
 
-    fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        let Some(at) = self.holder(sector as u32) else {
-            data.fill(0);
-            return Ok(());
-        };
-        match self.flash.read(at, data, Cause::Host)? {
-            Found::Erased => data.fill(0),
-            Found::Page(tag) if matches!(tag.kind, Kind::Hole | Kind::Trim) => data.fill(0),
-            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => {}
-            Found::Page(_) | Found::Unreadable => return Err(Error::Unreadable { sector }),
-        }
-        Ok(())
+    fn ram_bytes(&self) -> usize {
+        let log = |log: &Log| size_of::<Log>() + log.sectors.capacity() * size_of::<Option<u32>>();
+        size_of::<Self>()
+            + self.map.ram_bytes()
+            + self.logs.iter().map(log).sum::<usize>()
+            + self.index.len() * size_of::<(u32, Place)>()
     }
 }

@@ -9,7 +9,7 @@ use nand::{Cause, Nand};
 
 use super::anchor::ANCHOR_BLOCKS;
 use super::tag::{Kind, Tag};
-use super::{Flash, Found, Place, newer};
+use super::{Flash, Found, Place, newer, still_reads};
 use crate::Result;
 
 /// What the tag of a page says that a merge copied.
@@ -45,7 +45,7 @@ impl Scanned {
     /// Whether a merge was copying to this block when the power went: pages of its data block are missing at its end that
     /// were there before it was begun, so that every block which it is copied from is still there. Where such blocks counted,
     /// power cuts in a row would take a free block each. One page that is missing may be lost, and proves nothing.
-    pub fn is_cut_merge(&self, data_block: u32, block: u32, pages_per_block: u32) -> bool {
+    fn is_cut_merge(&self, data_block: u32, block: u32, pages_per_block: u32) -> bool {
         let Some(&Copied { begun, end }) = self.copied.get(&block) else { return false };
         let its = self.of_block(data_block, pages_per_block);
         let is_older = |latest: Latest| latest.at.block != block && latest.stamp < begun;
@@ -64,9 +64,33 @@ impl Scanned {
     }
 }
 
-/// Reads the whole chip but for the blocks in `void`. Of the pages that hold a sector, those are passed over which
-/// `may_stand` says cannot stand at their place.
-pub fn scan<N: Nand>(
+/// Reads the whole chip, until the newest page reads as it did, and until no block is left that a merge was copying to
+/// when the power went: it is passed over. A page that holds a sector is passed over where `may_stand` says that it
+/// cannot stand at its place. `holders` names the blocks that the latest pages of data blocks are taken to stand in.
+pub fn scan_settled<N: Nand>(
+    flash: &mut Flash<N>,
+    sectors: u64,
+    may_stand: impl Fn(Place, &Tag) -> bool,
+    mut holders: impl FnMut(&Scanned) -> Vec<(u32, u32)>,
+) -> Result<Scanned> {
+    let mut void = Vec::new();
+    loop {
+        let found = scan(flash, sectors as usize, &void, &may_stand)?;
+        if !still_reads(flash, found.newest)? {
+            continue;
+        }
+        let (held, pages) = (holders(&found), flash.pages_per_block());
+        let cut = held.into_iter().filter(|&(data_block, block)| found.is_cut_merge(data_block, block, pages));
+        let known = void.len();
+        void.extend(cut.map(|(_, block)| block));
+        if void.len() == known {
+            return Ok(found);
+        }
+    }
+}
+
+/// Reads the whole chip but for the blocks in `void`.
+fn scan<N: Nand>(
     flash: &mut Flash<N>,
     sectors: usize,
     void: &[u32],

@@ -1,32 +1,37 @@
-//! Pages with tags, programmed one at a time: what every scheme stands on.
+//! Pages with tags, programmed one at a time, and the free blocks: the ground that every scheme stands on.
 //!
 //! Blocks are used with one bit a cell, so that no program endangers another page. Each program and erase is waited for
 //! before the next: at a power cut one operation at most is under way. Invariant: stamps ascend in the order of programs,
 //! and a page is returned only if its tag's checksum is right.
 
 pub mod anchor;
+pub mod block_map;
+pub mod cleaning;
 mod counting;
 pub mod counts;
+pub mod head;
 pub mod latest;
+mod newest;
 pub mod pages;
+mod place;
 pub mod pool;
 mod record;
+mod size;
 pub mod tag;
+mod write;
 
 use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand, NandError};
 
-use crate::{Error, Result};
+use crate::Result;
+use anchor::ANCHOR_BLOCKS;
 use counts::{Counts, count};
-use tag::{Kind, TAG_BYTES, Tag};
-
-/// A page of the chip: a block, and the page's place in the order in which that is programmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub block: u32,
-    pub page: u32,
-}
+pub use newest::{newer, still_reads, to_write_anew};
+pub use place::{Place, SectorPlace};
+use pool::Pool;
+pub use size::ChipSize;
+use tag::{TAG_BYTES, Tag};
 
 /// What was found in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +70,20 @@ pub enum Payload {
     Absent,
 }
 
-/// A chip's pages with their tags.
+/// A chip's pages with their tags, and its free blocks.
 #[derive(Clone, Debug)]
 pub struct Flash<N> {
     chip: N,
     volume: u32,
     payload: Payload,
+    /// A change of the volume failed: memory may differ from flash.
+    pub has_failed: bool,
     blocks: u32,
     pages_per_block: u32,
     next_stamp: u64,
     counts: Counts,
+    /// The free blocks.
+    pub pool: Pool,
     /// The one page buffer.
     page: Vec<u8>,
     failures: Vec<nand::Failure>,
@@ -83,21 +92,20 @@ pub struct Flash<N> {
 impl<N: Nand> Flash<N> {
     /// The pages of `chip`, as those of the volume of that number.
     pub fn new(chip: N, volume: u32, payload: Payload) -> Result<Self> {
-        let (geometry, layout) = (chip.geometry(), chip.layout(CellMode::Slc));
-        if (geometry.spare_bytes as usize) < TAG_BYTES {
-            return Err(Error::Unfit("a page needs 16 spare bytes for its tag"));
-        }
-        if layout.pages_per_unit() != 1 || layout.pages() < 4 || layout.pages() > 0x4000 {
-            return Err(Error::Unfit("blocks of 4 to 16,384 pages that are programmed one by one are needed"));
-        }
-        let (blocks, pages_per_block) = (geometry.blocks, layout.pages());
-        let sectors = u64::from(blocks) * u64::from(pages_per_block);
-        if sectors > u64::from(u32::MAX >> 1) || geometry.page_bytes < 512 {
-            return Err(Error::Unfit("pages of at least 512 bytes, and less than 2^31 of them, are needed"));
-        }
-        let page = alloc::vec![0; geometry.page_bytes as usize];
-        let (counts, failures) = (Counts::default(), Vec::new());
-        Ok(Self { chip, volume, payload, blocks, pages_per_block, next_stamp: 1, counts, page, failures })
+        let ChipSize { blocks, pages_per_block, page_bytes } = ChipSize::of_fit(&chip)?;
+        Ok(Self {
+            chip,
+            volume,
+            payload,
+            has_failed: false,
+            blocks,
+            pages_per_block,
+            next_stamp: 1,
+            counts: Counts::default(),
+            pool: Pool::default(),
+            page: alloc::vec![0; page_bytes],
+            failures: Vec::new(),
+        })
     }
 
     pub fn chip(&self) -> &N {
@@ -130,6 +138,16 @@ impl<N: Nand> Flash<N> {
 
     pub fn page_bytes(&self) -> usize {
         self.page.len()
+    }
+
+    /// The chip's sizes.
+    pub fn size(&self) -> ChipSize {
+        ChipSize { blocks: self.blocks, pages_per_block: self.pages_per_block, page_bytes: self.page_bytes() }
+    }
+
+    /// The good blocks behind the anchors.
+    pub fn usable(&self) -> impl Iterator<Item = u32> + '_ {
+        (ANCHOR_BLOCKS..self.blocks).filter(|&block| !self.is_bad(block))
     }
 
     pub fn counts(&self) -> &Counts {
@@ -191,76 +209,17 @@ impl<N: Nand> Flash<N> {
         &self.page
     }
 
-    /// Programs a page. The tag's stamp is given here.
-    pub fn program(&mut self, at: Place, tag: Tag, data: &[u8], cause: Cause) -> Result<Outcome> {
-        let unit = at.page;
-        let tag = Tag { stamp: self.next_stamp, ..tag };
-        let covered = if self.payload == Payload::Absent && tag.kind.is_payload() { &[] } else { data };
-        let spare = tag.encode(self.volume, covered);
-        self.next_stamp += 1;
-        count(&mut self.counts.programs, cause);
-        match self.chip.program(at.block, unit, CellMode::Slc, data, &spare, cause) {
-            Ok(()) => self.wait(),
-            Err(NandError::ProgramFailed { .. }) => Ok(Outcome::Failed),
-            Err(error) => Err(error.into()),
+    /// The page behind the last one of a block that does not read as erased.
+    pub fn end_of(&mut self, block: u32) -> Result<u32> {
+        let mut end = self.pages_per_block;
+        while end > 0 && self.read(Place { block, page: end - 1 }, &mut [], Cause::Metadata)? == Found::Erased {
+            end -= 1;
         }
-    }
-
-    /// Uses up a page that may have been half programmed when the power went, whatever becomes of it.
-    pub fn use_up(&mut self, at: Place) -> Result<()> {
-        let tag = Tag { kind: Kind::Filler, ends: false, logical: u32::MAX, stamp: 0, extra: 0 };
-        match self.program_filled(at, tag, Cause::Metadata, |_| {}) {
-            Ok(_) | Err(Error::Nand(NandError::Misuse { .. })) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Programs a page whose bytes `fill` puts into the page buffer, which is zeros before.
-    pub fn program_filled(
-        &mut self,
-        at: Place,
-        tag: Tag,
-        cause: Cause,
-        fill: impl FnOnce(&mut [u8]),
-    ) -> Result<Outcome> {
-        let mut page = core::mem::take(&mut self.page);
-        page.fill(0);
-        fill(&mut page);
-        let outcome = self.program(at, tag, &page, cause);
-        self.page = page;
-        outcome
-    }
-
-    /// Programs what the page buffer holds, as the last read left it.
-    pub fn program_buffer(&mut self, at: Place, tag: Tag, cause: Cause) -> Result<Outcome> {
-        let page = core::mem::take(&mut self.page);
-        let outcome = self.program(at, tag, &page, cause);
-        self.page = page;
-        outcome
-    }
-
-    pub fn erase(&mut self, block: u32, cause: Cause) -> Result<Outcome> {
-        count(&mut self.counts.erases, cause);
-        match self.chip.erase(block, cause) {
-            Ok(()) => self.wait(),
-            Err(NandError::EraseFailed { .. }) => Ok(Outcome::Failed),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn wait(&mut self) -> Result<Outcome> {
-        self.failures.clear();
-        self.chip.barrier(&mut self.failures)?;
-        Ok(if self.failures.is_empty() { Outcome::Done } else { Outcome::Failed })
+        Ok(end)
     }
 
     pub fn is_bad(&self, block: u32) -> bool {
         self.chip.is_bad(block)
-    }
-
-    pub fn mark_bad(&mut self, block: u32) -> Result<()> {
-        self.counts.grown_bad += 1;
-        Ok(self.chip.mark_bad(block)?)
     }
 
     fn physical(&self, at: Place) -> Result<u32> {
@@ -270,20 +229,8 @@ impl<N: Nand> Flash<N> {
 
     /// Bytes of memory, the page buffer and the chip left out.
     pub fn ram_bytes(&self) -> usize {
-        size_of::<Self>() - size_of::<N>() + self.failures.capacity() * size_of::<nand::Failure>()
+        size_of::<Self>() - size_of::<N>()
+            + self.failures.capacity() * size_of::<nand::Failure>()
+            + self.pool.ram_bytes()
     }
-}
-
-/// The newer of two pages.
-pub fn newer(one: Option<(Place, Tag)>, other: Option<(Place, Tag)>) -> Option<(Place, Tag)> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(if other.1.stamp > one.1.stamp { other } else { one }),
-        (one, other) => one.or(other),
-    }
-}
-
-/// Whether a page reads as it did.
-pub fn still_reads<N: Nand>(flash: &mut Flash<N>, newest: Option<(Place, Tag)>) -> Result<bool> {
-    let Some((at, tag)) = newest else { return Ok(true) };
-    Ok(flash.read(at, &mut [], Cause::Metadata)? == Found::Page(tag))
 }

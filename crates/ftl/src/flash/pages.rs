@@ -1,19 +1,23 @@
-//! Pages that are written wherever there is room: which of them count, how many of a block, and the heads that fill blocks.
+//! Pages that are written wherever there is room: which of them count, and how many of a block.
 //!
-//! Invariant: a block is closed once no head fills it, and is cleaned only then; one in which a program failed waits on a list
-//! until everything that counts in it was written anew.
+//! Invariant: a block is cleaned only once it is closed; one in which a program failed waits on a list until everything
+//! that counts in it was written anew.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use nand::{Cause, Nand};
+use nand::Nand;
 
 use super::anchor::ANCHOR_BLOCKS;
+use super::cleaning::{BlockView, Cleaning};
 use super::counting::Counting;
 use super::pool::Pool;
-use super::{Flash, Found, Outcome, Place};
-use crate::Result;
+use super::{Flash, Place, SectorPlace};
+use crate::block_use::BlockUse;
+
+/// The number of no page: where a sector stands that stands nowhere.
+pub const NOWHERE: u32 = u32::MAX;
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,53 +28,41 @@ pub struct Block {
     pub is_closed: bool,
 }
 
-/// The block that is being filled, and its next page.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Head(Option<Place>);
-
-impl Head {
-    pub fn block(&self) -> Option<u32> {
-        self.0.map(|next| next.block)
-    }
-
-    /// Pages of the block that can still be programmed.
-    pub fn room(&self, pages_per_block: u32) -> u32 {
-        self.0.map_or(0, |next| pages_per_block.saturating_sub(next.page))
-    }
-}
-
 /// The pages of a volume, by their numbers.
 #[derive(Clone, Debug)]
 pub struct Pages {
-    pages_per_block: u32,
+    pub(super) pages_per_block: u32,
     blocks: Vec<Block>,
     counting: Counting,
-    pub pool: Pool,
     /// Blocks in which a program failed, with pages that count still in them.
-    failing: Vec<u32>,
+    pub(super) failing: Vec<u32>,
 }
 
 impl Pages {
-    /// None counts, and no block is free.
+    /// None counts.
     pub fn new<N: Nand>(flash: &Flash<N>) -> Self {
         let (blocks, pages_per_block) = (flash.blocks() as usize, flash.pages_per_block());
         Self {
             pages_per_block,
             blocks: alloc::vec![Block::default(); blocks],
             counting: Counting::new(blocks * pages_per_block as usize),
-            pool: Pool::default(),
             failing: Vec::new(),
         }
     }
 
     /// The number of a page.
     pub fn pack(&self, at: Place) -> u32 {
-        at.block * self.pages_per_block + at.page
+        at.pack(self.pages_per_block)
     }
 
     /// The page of a number.
     pub fn place(&self, packed: u32) -> Place {
-        Place { block: packed / self.pages_per_block, page: packed % self.pages_per_block }
+        Place::unpack(packed, self.pages_per_block)
+    }
+
+    /// Where a sector that stands in the page of that number is to be read.
+    pub fn sector_place(&self, packed: u32) -> SectorPlace {
+        if packed == NOWHERE { SectorPlace::Nowhere } else { SectorPlace::Page(self.place(packed)) }
     }
 
     /// Whether a page counts.
@@ -100,70 +92,26 @@ impl Pages {
         (0..).zip(self.blocks.iter().copied())
     }
 
-    /// Every block that may be cleaned.
-    pub fn closed(&self) -> impl Iterator<Item = (u32, Block)> + '_ {
-        self.blocks().filter(|(_, block)| block.is_closed)
-    }
-
     /// Numbers of the pages of a block that count.
     pub fn counting_in(&self, block: u32) -> Vec<u32> {
         let first = self.pack(Place { block, page: 0 });
         (first..first + self.pages_per_block).filter(|&packed| self.counts(packed)).collect()
     }
 
-    /// Programs the next page of a head, `program` doing so, in another block if that fails. The page's number.
-    pub fn append<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        head: &mut Head,
-        mut program: impl FnMut(&mut Flash<N>, Place) -> Result<Outcome>,
-    ) -> Result<u32> {
-        loop {
-            let at = match head.0.filter(|next| next.page < self.pages_per_block) {
-                Some(next) => next,
-                None => {
-                    self.close(head);
-                    let block = self.pool.take(flash, Cause::Gc)?;
-                    self.pool.commit(block);
-                    Place { block, page: 0 }
-                }
-            };
-            head.0 = Some(Place { page: at.page + 1, ..at });
-            if program(flash, at)? == Outcome::Done {
-                return Ok(self.pack(at));
-            }
-            self.failing.push(at.block);
-            head.0 = None;
-        }
+    /// The block that is most worth cleaning, of the closed blocks for which `is_its_kind` holds; `age` says how many
+    /// programs ago a block was written.
+    pub fn victim(
+        &self,
+        cleaning: Cleaning,
+        is_its_kind: impl Fn(u32) -> bool,
+        age: impl Fn(u32) -> u64,
+    ) -> Option<u32> {
+        let closed = self.blocks().filter(|&(number, block)| block.is_closed && is_its_kind(number));
+        let views = closed.map(|(block, its)| BlockView { block, valid: u32::from(its.valid), age: age(block) });
+        cleaning.choose(views, self.pages_per_block)
     }
 
-    /// A head goes on in the block that it was filling when the volume was last used.
-    pub fn reopen<N: Nand>(&mut self, flash: &mut Flash<N>, head: &mut Head, block: u32) -> Result<()> {
-        let mut page = self.pages_per_block;
-        while page > 0 && flash.read(Place { block, page: page - 1 }, &mut [], Cause::Metadata)? == Found::Erased {
-            page -= 1;
-        }
-        self.set_aside(block);
-        while page < self.pages_per_block {
-            // The page after the last may have been half programmed when the power went. Where it shows, one more is used up,
-            // so that a page which cannot be read is followed by one that holds nothing.
-            flash.use_up(Place { block, page })?;
-            page += 1;
-            if flash.read(Place { block, page: page - 1 }, &mut [], Cause::Metadata)? != Found::Unreadable {
-                break;
-            }
-        }
-        head.0 = Some(Place { block, page });
-        Ok(())
-    }
-
-    fn close(&mut self, head: &mut Head) {
-        if let Some(next) = head.0.take() {
-            self.set_closed(next.block, true);
-        }
-    }
-
-    fn set_closed(&mut self, block: u32, is_closed: bool) {
+    pub(super) fn set_closed(&mut self, block: u32, is_closed: bool) {
         if let Some(block) = self.blocks.get_mut(block as usize) {
             block.is_closed = is_closed;
         }
@@ -175,8 +123,8 @@ impl Pages {
     }
 
     /// A block is neither cleaned nor taken.
-    pub fn set_aside(&mut self, block: u32) {
-        self.pool.remove(block);
+    pub fn set_aside(&mut self, pool: &mut Pool, block: u32) {
+        pool.remove(block);
         self.set_closed(block, false);
     }
 
@@ -189,15 +137,26 @@ impl Pages {
     pub fn clear(&mut self) {
         self.blocks.fill(Block::default());
         self.counting.clear();
-        self.pool = Pool::default();
     }
 
     /// Takes blocks in which a page counts as closed, and all others as free.
-    pub fn adopt<N: Nand>(&mut self, flash: &Flash<N>) {
-        for (number, block) in (0..).zip(&mut self.blocks).skip(ANCHOR_BLOCKS as usize) {
+    pub fn adopt<N: Nand>(&mut self, flash: &mut Flash<N>) {
+        for block in self.blocks.iter_mut().skip(ANCHOR_BLOCKS as usize) {
             block.is_closed = block.valid > 0;
-            if !block.is_closed && !flash.is_bad(number) {
-                self.pool.release(number);
+        }
+        flash.pool = Pool::default();
+        flash.release_unused(|number| self.blocks.get(number as usize).is_some_and(|block| block.is_closed));
+    }
+
+    /// Names the use of the block `open`, which is being filled, and of each block with pages that count; a block for
+    /// which `is_other` holds is left out.
+    pub fn visit_uses(&self, open: Option<u32>, is_other: impl Fn(u32) -> bool, visit: &mut dyn FnMut(u32, BlockUse)) {
+        for (number, block) in self.blocks().filter(|(number, _)| !is_other(*number)) {
+            let valid = u32::from(block.valid);
+            if open == Some(number) {
+                visit(number, BlockUse::Open(valid));
+            } else if valid > 0 || block.is_closed {
+                visit(number, BlockUse::Pages(valid));
             }
         }
     }
@@ -221,6 +180,6 @@ impl Pages {
 
     /// Bytes of memory.
     pub fn ram_bytes(&self) -> usize {
-        self.blocks.capacity() * size_of::<Block>() + self.counting.ram_bytes() + self.pool.ram_bytes()
+        self.blocks.capacity() * size_of::<Block>() + self.counting.ram_bytes()
     }
 }

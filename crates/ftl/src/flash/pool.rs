@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
+use super::anchor::ANCHOR_BLOCKS;
 use super::{Flash, Outcome};
 use crate::{Error, Result};
 
@@ -43,19 +44,6 @@ impl Pool {
         self.free.iter().map(|&block| block & !ERASED).chain(self.taken.iter().copied())
     }
 
-    /// Takes the block that has been free for longest, erased.
-    pub fn take<N: Nand>(&mut self, flash: &mut Flash<N>, cause: Cause) -> Result<u32> {
-        while let Some(free) = self.free.pop_front() {
-            let block = free & !ERASED;
-            if free & ERASED != 0 || flash.erase(block, cause)? == Outcome::Done {
-                self.taken.push(block);
-                return Ok(block);
-            }
-            flash.mark_bad(block)?;
-        }
-        Err(Error::WornOut)
-    }
-
     /// What a taken block is for is committed: it is free no longer.
     pub fn commit(&mut self, block: u32) {
         self.taken.retain(|&taken| taken != block);
@@ -78,27 +66,51 @@ impl Pool {
         self.release(block);
     }
 
+    /// Bytes of memory.
+    pub fn ram_bytes(&self) -> usize {
+        (self.free.capacity() + self.taken.capacity()) * size_of::<u32>()
+    }
+}
+
+impl<N: Nand> Flash<N> {
+    /// Takes the block that has been free for longest, erased.
+    pub fn take(&mut self, cause: Cause) -> Result<u32> {
+        while let Some(free) = self.pool.free.pop_front() {
+            let block = free & !ERASED;
+            if free & ERASED != 0 || self.erase(block, cause)? == Outcome::Done {
+                self.pool.taken.push(block);
+                return Ok(block);
+            }
+            self.mark_bad(block)?;
+        }
+        Err(Error::WornOut)
+    }
+
     /// A taken block has gone bad.
-    pub fn give_up<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32) -> Result<()> {
-        self.commit(block);
-        flash.mark_bad(block)
+    pub fn give_up(&mut self, block: u32) -> Result<()> {
+        self.pool.commit(block);
+        self.mark_bad(block)
     }
 
     /// Erases one free block ahead of need. Whether there was one.
-    pub fn erase_ahead<N: Nand>(&mut self, flash: &mut Flash<N>, cause: Cause) -> Result<bool> {
-        let Some(at) = self.free.iter().position(|&free| free & ERASED == 0) else { return Ok(false) };
-        let Some(free) = self.free.get_mut(at) else { return Ok(false) };
-        if flash.erase(*free, cause)? == Outcome::Done {
-            *free |= ERASED;
+    pub fn erase_ahead(&mut self, cause: Cause) -> Result<bool> {
+        let next = self.pool.free.iter().copied().enumerate().find(|&(_, free)| free & ERASED == 0);
+        let Some((at, block)) = next else { return Ok(false) };
+        if self.erase(block, cause)? == Outcome::Done {
+            self.pool.free.get_mut(at).into_iter().for_each(|free| *free |= ERASED);
         } else {
-            flash.mark_bad(*free)?;
-            self.free.remove(at);
+            self.mark_bad(block)?;
+            self.pool.free.remove(at);
         }
         Ok(true)
     }
 
-    /// Bytes of memory.
-    pub fn ram_bytes(&self) -> usize {
-        (self.free.capacity() + self.taken.capacity()) * size_of::<u32>()
+    /// Every good block behind the anchors becomes free, but for blocks for which `is_used` holds.
+    pub fn release_unused(&mut self, is_used: impl Fn(u32) -> bool) {
+        for block in ANCHOR_BLOCKS..self.blocks() {
+            if !is_used(block) && !self.is_bad(block) {
+                self.pool.release(block);
+            }
+        }
     }
 }

@@ -99,6 +99,11 @@ pub struct Tag {
 }
 
 impl Tag {
+    /// The tag of a page that ends what it is part of. [`super::Flash`] gives the stamp.
+    pub fn new(kind: Kind, logical: u32) -> Self {
+        Self { kind, ends: true, logical, stamp: 0, extra: 0 }
+    }
+
     /// The tag's bytes, with the checksum over `data` of a volume.
     pub fn encode(&self, volume: u32, data: &[u8]) -> [u8; TAG_BYTES] {
         let mut body = [0; BODY_BYTES];

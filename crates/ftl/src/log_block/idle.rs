@@ -1,28 +1,23 @@
-//! Work in idle time: log blocks are reclaimed until half of them are in use, and free blocks erased, before a request needs
+//! Work in idle time: log blocks are reclaimed until half of them are in use, before a request needs
 //! them (the paper's future work, §V). When there is idle time, the caller decides.
 //!
-//! Invariant: a step is one log block reclaimed, or one block erased.
+//! Invariant: a step is one log block reclaimed.
 
-use nand::{Cause, Nand};
+use nand::Nand;
 
 use super::LogBlock;
 use crate::Result;
-use crate::device::Layer;
+use crate::flash::Flash;
 
-impl<N: Nand> LogBlock<N> {
-    /// Does one step of work ahead of need. Whether there was one to do.
-    pub fn background(&mut self) -> Result<bool> {
-        self.change(Self::step)
-    }
-
-    fn step(&mut self) -> Result<bool> {
+impl LogBlock {
+    /// Reclaims a log block that is full, or the coldest where more than half are in use. Whether there was one.
+    pub(super) fn reclaim_ahead(&mut self, flash: &mut Flash<impl Nand>) -> Result<bool> {
         let full = self.logs.iter().position(|log| log.room() == 0);
         let half_in_use = self.logs.len() as u32 > self.logs_max / 2;
-        let coldest = if half_in_use { self.options.victim.choose(self.log_views()) } else { None };
-        if let Some(at) = full.or(coldest) {
-            self.reclaim(at)?;
-            return Ok(true);
+        let coldest = self.options.victim.choose(self.log_views(flash.next_stamp()).filter(|_| half_in_use));
+        match full.or(coldest) {
+            Some(at) => self.reclaim(flash, at).map(|()| true),
+            None => Ok(false),
         }
-        self.pool.erase_ahead(&mut self.flash, Cause::Gc)
     }
 }

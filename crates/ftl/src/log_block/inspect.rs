@@ -1,4 +1,4 @@
-//! Looking at a volume: every block is held against the map, the pool and the log blocks.
+//! Looking at the log blocks of a volume: what memory knows of each is held against its pages.
 //!
 //! Invariant: nothing is changed.
 
@@ -11,30 +11,22 @@ use nand::Nand;
 use super::LogBlock;
 use super::log::scan;
 use crate::Result;
-use crate::device::Layer;
+use crate::flash::Flash;
 
-impl<N: Nand> LogBlock<N> {
-    /// Reads everything that counts; a line for whatever is not as it should be.
-    pub fn check(&mut self) -> Result<Vec<String>> {
-        let mut findings = self.used_twice()?;
-        self.check_logs(&mut findings)?;
-        findings.extend(self.unreadable()?);
-        Ok(findings)
-    }
-
-    /// What memory knows of the log blocks is what stands in them.
-    fn check_logs(&mut self, findings: &mut Vec<String>) -> Result<()> {
-        let pages = self.flash.pages_per_block();
+impl LogBlock {
+    /// A line for each log block of which memory knows something else than stands in it.
+    pub(super) fn log_differences(&self, flash: &mut Flash<impl Nand>) -> Result<Vec<String>> {
+        let mut findings = Vec::new();
         for log in &self.logs {
-            let found = scan(&mut self.flash, log.block, u64::MAX)?.log;
+            let found = scan(flash, log.block, u64::MAX)?.log;
             let differs = |offset| found.as_ref().is_none_or(|found| found.entry(offset) != log.entry(offset));
-            if let Some(offset) = (0..pages).find(|&offset| !log.is_empty() && differs(offset)) {
+            if let Some(offset) = (0..self.pages_per_block).find(|&offset| !log.is_empty() && differs(offset)) {
                 findings.push(format!(
                     "log block {}: page {offset} of its data block is not where memory has it",
                     log.block
                 ));
             }
         }
-        Ok(())
+        Ok(findings)
     }
 }

@@ -12,7 +12,6 @@ use super::fragment::{Listed, Shape, Standing};
 use super::log::Log;
 use super::places::Places;
 use crate::flash::anchor::{Anchors, Record};
-use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found, Outcome, Place};
 use crate::{Error, Result};
@@ -32,7 +31,6 @@ pub(super) struct Change {
 /// What the pool's fragment is made of.
 pub(super) struct Books<'a> {
     pub logs: &'a [Log],
-    pub pool: &'a mut Pool,
     /// The last stamp up to which every request is whole, where one is being undone.
     pub resolved: Option<u64>,
 }
@@ -72,7 +70,7 @@ impl MapBlocks {
         flash: &mut Flash<N>,
         shape: Shape,
         record: Record,
-        books: &mut Books<'_>,
+        books: &Books<'_>,
         data: &[u32],
         reserve: &[u32],
     ) -> Result<Self> {
@@ -124,10 +122,6 @@ impl MapBlocks {
         }
     }
 
-    pub(super) fn pack<N: Nand>(&self, flash: &Flash<N>, at: Place) -> u32 {
-        at.block * flash.pages_per_block() + at.page
-    }
-
     pub(super) fn next(&self) -> usize {
         (self.current + 1) % self.record.ring.len().max(1)
     }
@@ -154,8 +148,7 @@ impl MapBlocks {
             self.cached = fragment;
             return Ok(());
         };
-        let (block, page) = flash.split(u64::from(place));
-        let found = flash.read(Place { block, page }, &mut [], Cause::Metadata)?;
+        let found = flash.read(Place::unpack(place, flash.pages_per_block()), &mut [], Cause::Metadata)?;
         let half = flash.page().get(self.shape.bytes..).unwrap_or_default();
         match found {
             Found::Page(tag) if tag.kind == Kind::Map && tag.logical == fragment && half.len() == self.cache.len() => {
@@ -171,7 +164,7 @@ impl MapBlocks {
     }
 
     /// Writes changes of the map in one sequence of pages, which a power cut leaves whole or not at all. Room was made.
-    pub fn write<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, changes: &[Change]) -> Result<()> {
+    pub fn write<N: Nand>(&mut self, flash: &mut Flash<N>, books: &Books<'_>, changes: &[Change]) -> Result<()> {
         let mut fragments: Vec<u32> = changes.iter().map(|change| self.shape.split(change.block).0).collect();
         fragments.sort_unstable();
         fragments.dedup();
@@ -186,7 +179,7 @@ impl MapBlocks {
                 let before = if ends { at as u16 } else { 0 };
                 flash.counts_mut().map_writes += 1;
                 if self.put(flash, books, fragment, ends, before)? == Outcome::Failed {
-                    self.replace_current(flash, books)?;
+                    self.replace_current(flash)?;
                     continue 'sequence;
                 }
             }
@@ -195,7 +188,7 @@ impl MapBlocks {
     }
 
     /// Writes the pool's fragment anew, and with it the fragment that is in the cache.
-    pub fn refresh<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>) -> Result<()> {
+    pub fn refresh<N: Nand>(&mut self, flash: &mut Flash<N>, books: &Books<'_>) -> Result<()> {
         let fragment = self.cached;
         self.make_room(flash, books, 1)?;
         loop {
@@ -205,7 +198,7 @@ impl MapBlocks {
             if self.put(flash, books, fragment, true, 0)? == Outcome::Done {
                 return Ok(());
             }
-            self.replace_current(flash, books)?;
+            self.replace_current(flash)?;
         }
     }
 
@@ -219,12 +212,12 @@ impl MapBlocks {
         before: u16,
     ) -> Result<Outcome> {
         let at = Place { block: self.block_at(self.current), page: self.next_page };
-        let packed = self.pack(flash, at);
+        let packed = at.pack(flash.pages_per_block());
         let was = self.directory.get(fragment);
         self.directory.set(fragment, Some(packed));
         let listed = Listed {
             logs: books.logs.iter().map(|log| log.block).collect(),
-            free: books.pool.listed().collect(),
+            free: flash.pool.listed().collect(),
             directory: if self.shape.holds_directory {
                 self.directory.iter().map(|place| place.unwrap_or(NOWHERE)).collect()
             } else {

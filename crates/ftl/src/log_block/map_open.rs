@@ -137,7 +137,7 @@ impl MapBlocks {
                     continue;
                 }
                 in_sequence -= 1;
-                let packed = self.pack(flash, Place { block, page });
+                let packed = Place { block, page }.pack(flash.pages_per_block());
                 if tag.logical < self.shape.fragments() && self.directory.get(tag.logical).is_none() {
                     self.directory.set(tag.logical, Some(packed));
                     missing -= 1;

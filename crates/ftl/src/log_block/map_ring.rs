@@ -23,7 +23,7 @@ impl MapBlocks {
     }
 
     /// Sees to it that a sequence of so many pages can be written, and the next map block be cleaned after it.
-    pub fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, pages: u32) -> Result<()> {
+    pub fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, books: &Books<'_>, pages: u32) -> Result<()> {
         if pages > Self::sequence_max(flash) {
             return Err(Error::MapFull { pages });
         }
@@ -41,15 +41,15 @@ impl MapBlocks {
                     self.fetch(flash, fragment)?;
                     flash.counts_mut().map_copies += 1;
                     if self.put(flash, books, fragment, true, 0)? == Outcome::Failed {
-                        self.replace_current(flash, books)?;
+                        self.replace_current(flash)?;
                     }
                 }
                 begun => {
                     blocks_left = blocks_left.checked_sub(1).ok_or(Error::MapFull { pages })?;
                     match begun {
                         // Repeated power cuts can use up the pages that were kept for it.
-                        Some(_) => self.extend(flash, books)?,
-                        None => self.advance(flash, books)?,
+                        Some(_) => self.extend(flash)?,
+                        None => self.advance(flash)?,
                     }
                 }
             }
@@ -80,38 +80,38 @@ impl MapBlocks {
     }
 
     /// Goes on in the next map block of the round, of which no page counts.
-    fn advance<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>) -> Result<()> {
+    fn advance<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
         let next = self.next();
         let block = self.block_at(next);
         if flash.is_bad(block) || self.record.ring.len() > self.ring_len {
-            return self.drop_from_ring(flash, books, next);
+            return self.drop_from_ring(flash, next);
         }
         self.turns += 1;
-        let swap = self.swap_every > 0 && self.turns.is_multiple_of(self.swap_every) && books.pool.free() > 2;
+        let swap = self.swap_every > 0 && self.turns.is_multiple_of(self.swap_every) && flash.pool.free() > 2;
         if swap {
-            self.exchange(flash, books, next)?;
-            books.pool.release(block);
+            self.exchange(flash, next)?;
+            flash.pool.release(block);
             flash.counts_mut().swaps += 1;
         } else if !self.next_is_erased && flash.erase(block, Cause::Metadata)? == Outcome::Failed {
             flash.mark_bad(block)?;
-            self.exchange(flash, books, next)?;
+            self.exchange(flash, next)?;
         }
         (self.current, self.next_page, self.next_is_erased) = (next, 0, false);
         Ok(())
     }
 
     /// A free block takes the place of a map block in the round.
-    fn exchange<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, turn: usize) -> Result<()> {
-        let free = books.pool.take(flash, Cause::WearLevel)?;
+    fn exchange<N: Nand>(&mut self, flash: &mut Flash<N>, turn: usize) -> Result<()> {
+        let free = flash.take(Cause::WearLevel)?;
         if let Some(slot) = self.record.ring.get_mut(turn) {
             self.record.dropped.push(core::mem::replace(slot, free));
         }
         self.anchors.write(flash, &self.record)?;
-        books.pool.commit(free);
+        flash.pool.commit(free);
         Ok(())
     }
 
-    fn drop_from_ring<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, turn: usize) -> Result<()> {
+    fn drop_from_ring<N: Nand>(&mut self, flash: &mut Flash<N>, turn: usize) -> Result<()> {
         let block = self.record.ring.remove(turn);
         self.record.dropped.push(block);
         if turn < self.current {
@@ -119,28 +119,28 @@ impl MapBlocks {
         }
         self.anchors.write(flash, &self.record)?;
         if !flash.is_bad(block) {
-            books.pool.release(block);
+            flash.pool.release(block);
         }
         if self.record.ring.len() < self.ring_len {
-            self.extend(flash, books)?;
+            self.extend(flash)?;
         }
         Ok(())
     }
 
     /// A free block joins the round and is written next.
-    fn extend<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>) -> Result<()> {
-        let free = books.pool.take(flash, Cause::Metadata)?;
+    fn extend<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
+        let free = flash.take(Cause::Metadata)?;
         self.record.ring.insert(self.current + 1, free);
         self.anchors.write(flash, &self.record)?;
-        books.pool.commit(free);
+        flash.pool.commit(free);
         (self.current, self.next_page, self.next_is_erased) = (self.current + 1, 0, false);
         Ok(())
     }
 
     /// The current map block has gone bad; what it holds can still be read until it is cleaned.
-    pub(super) fn replace_current<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>) -> Result<()> {
+    pub(super) fn replace_current<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<()> {
         flash.mark_bad(self.block_at(self.current))?;
-        self.extend(flash, books)
+        self.extend(flash)
     }
 }
 
@@ -149,25 +149,32 @@ mod tests {
     use emulator::{Chip, Profile};
 
     use super::*;
-    use crate::log_block::LogBlock;
-    use crate::{BlockDevice, Format, Options};
+    use crate::device::BlockDevice;
+    use crate::log_block::{LogBlock, MAPPED};
+    use crate::settings::{Format, Options};
+    use crate::translation::Translation;
+
+    type Device = Translation<Chip, LogBlock>;
+
+    fn made(profile: &Profile, extra_blocks: u32) -> Device {
+        let format = Format { volume: 1, extra_blocks, logs: 8, map_blocks: 3 };
+        Device::create(Chip::new(profile, 1).unwrap(), &MAPPED, &format, Options::default()).unwrap()
+    }
 
     /// The round was turned without end.
     #[test]
     fn a_sequence_of_more_pages_than_a_map_block_has_room_for_is_refused() {
         let profile = Profile::builtin("k9f5608u0m").unwrap();
-        let format = Format { volume: 1, extra_blocks: 32, logs: 8, map_blocks: 3 };
-        let mut device =
-            LogBlock::format(Chip::without_data(&profile, 1).unwrap(), &format, Options::default()).unwrap();
-        let most = MapBlocks::sequence_max(&device.flash);
+        let Translation { mut flash, mut map } = made(&profile, 32);
+        let most = MapBlocks::sequence_max(&flash);
         for pages in [1, most] {
-            device.make_map_room(pages, None).unwrap();
+            map.make_map_room(&mut flash, pages, None).unwrap();
         }
-        let erases = device.flash.counts().all_erases();
+        let erases = flash.counts().all_erases();
         for pages in [most + 1, 33, u32::MAX] {
-            assert_eq!(device.make_map_room(pages, None), Err(Error::MapFull { pages }));
+            assert_eq!(map.make_map_room(&mut flash, pages, None), Err(Error::MapFull { pages }));
         }
-        assert_eq!(device.flash.counts().all_erases(), erases);
+        assert_eq!(flash.counts().all_erases(), erases);
     }
 
     /// Whether the directory fits the pool's fragment was decided by fewer blocks than that lists.
@@ -176,13 +183,12 @@ mod tests {
         let mut profile = Profile::builtin("k9f5608u0m").unwrap();
         profile.geometry.blocks = 817;
         for extra_blocks in 105..122 {
-            let format = Format { volume: 1, extra_blocks, logs: 8, map_blocks: 3 };
-            let mut device = LogBlock::format(Chip::new(&profile, 1).unwrap(), &format, Options::default()).unwrap();
+            let mut device = made(&profile, extra_blocks);
             for _ in 0..2 {
                 device.flash.chip_mut().faults_mut().fail_program_at(0);
-                device.refresh_map().unwrap();
+                device.map.refresh_map(&mut device.flash).unwrap();
             }
-            let mut device = LogBlock::open(device.into_chip(), Options::default()).unwrap();
+            let mut device = Device::recover(device.into_chip(), Options::default()).unwrap();
             for turn in 0..100 {
                 let written = device.write(turn * 4_099 % device.sectors(), &[turn as u8; 512]);
                 assert_eq!(written, Ok(()), "{extra_blocks} extra blocks");

@@ -12,7 +12,7 @@ use super::log::Entry;
 use super::map_blocks::{Books, Change};
 use super::victim::LogView;
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Found, Outcome, Place};
+use crate::flash::{Flash, Found, Outcome, Place};
 use crate::{Error, Result};
 
 /// What a new block's last page says of the pages before it, where the map is not on flash.
@@ -41,10 +41,10 @@ enum Written {
     Failed,
 }
 
-impl<N: Nand> LogBlock<N> {
-    /// What the choice of a log block to reclaim goes by.
-    pub(super) fn log_views(&self) -> impl Iterator<Item = (usize, LogView)> + '_ {
-        let (now, pages) = (self.flash.next_stamp(), self.flash.pages_per_block());
+impl LogBlock {
+    /// What the choice of a log block to reclaim goes by, at the stamp `now`.
+    pub(super) fn log_views(&self, now: u64) -> impl Iterator<Item = (usize, LogView)> + '_ {
+        let pages = self.pages_per_block;
         self.logs.iter().enumerate().map(move |(at, log)| {
             let view = LogView {
                 age: now.saturating_sub(log.written()),
@@ -57,37 +57,37 @@ impl<N: Nand> LogBlock<N> {
     }
 
     /// Makes the log block at that place of the list free, or a data block.
-    pub(super) fn reclaim(&mut self, at: usize) -> Result<()> {
-        self.make_map_room(1, None)?;
+    pub(super) fn reclaim(&mut self, flash: &mut Flash<impl Nand>, at: usize) -> Result<()> {
+        self.make_map_room(flash, 1, None)?;
         let Some(log) = self.logs.get(at) else { return Ok(()) };
-        let (owner, block, pages) = (log.owner, log.block, self.flash.pages_per_block());
+        let (owner, block, pages) = (log.owner, log.block, self.pages_per_block);
         match log.in_order() {
             Some(next) if next == pages => {
-                self.flash.counts_mut().switches += 1;
-                return self.commit(&[Change { block: owner, now: holding(block) }], None);
+                flash.counts_mut().switches += 1;
+                return self.commit(flash, &[Change { block: owner, now: holding(block) }], None);
             }
             Some(next) if self.options.merges_partially && next > 0 && !log.is_suspect() => {
-                if self.complete(owner, block, next)? == Outcome::Done {
-                    self.flash.counts_mut().partial_merges += 1;
-                    return self.commit(&[Change { block: owner, now: holding(block) }], None);
+                if self.complete(flash, owner, block, next)? == Outcome::Done {
+                    flash.counts_mut().partial_merges += 1;
+                    return self.commit(flash, &[Change { block: owner, now: holding(block) }], None);
                 }
-                let now = self.merged(at, Seal::Resolved)?;
-                return self.commit(&[Change { block: owner, now }], Some(block));
+                let now = self.merged(flash, at, Seal::Resolved)?;
+                return self.commit(flash, &[Change { block: owner, now }], Some(block));
             }
             _ => {}
         }
-        let now = self.merged(at, Seal::Resolved)?;
-        self.commit(&[Change { block: owner, now }], None)
+        let now = self.merged(flash, at, Seal::Resolved)?;
+        self.commit(flash, &[Change { block: owner, now }], None)
     }
 
     /// Copies the data block's pages from `next` on to a log block that holds those before in order. None is skipped: of a log
     /// block only the page after the last may be torn and read as erased.
-    fn complete(&mut self, owner: u32, block: u32, next: u32) -> Result<Outcome> {
-        let old = self.table.holder(&mut self.flash, owner)?;
-        for page in next..self.flash.pages_per_block() {
+    fn complete(&mut self, flash: &mut Flash<impl Nand>, owner: u32, block: u32, next: u32) -> Result<Outcome> {
+        let old = self.table.holder(flash, owner)?;
+        for page in next..self.pages_per_block {
             let source = old.map(|block| Place { block, page });
             let to = Place { block, page };
-            if let Written::Failed = self.copy(owner, source, to, Empty::Write, Seal::Resolved)? {
+            if let Written::Failed = self.copy(flash, owner, source, to, Empty::Write, Seal::Resolved)? {
                 return Ok(Outcome::Failed);
             }
         }
@@ -95,15 +95,15 @@ impl<N: Nand> LogBlock<N> {
     }
 
     /// Merges a log block and its data block into a free block. Where nothing is left of either, no block is taken.
-    pub(super) fn merged(&mut self, at: usize, seal: Seal) -> Result<Standing> {
+    pub(super) fn merged(&mut self, flash: &mut Flash<impl Nand>, at: usize, seal: Seal) -> Result<Standing> {
         let Some(log) = self.logs.get(at) else { return Err(Error::Failed) };
         let (owner, block) = (log.owner, log.block);
-        let entries: Vec<Entry> = (0..self.flash.pages_per_block()).map(|offset| log.entry(offset)).collect();
-        let old = self.table.find(&mut self.flash, owner)?;
+        let entries: Vec<Entry> = (0..self.pages_per_block).map(|offset| log.entry(offset)).collect();
+        let old = self.table.find(flash, owner)?;
         let holder = old.filter(|old| !old.is_empty).map(|old| old.block);
-        self.flash.counts_mut().merges += 1;
+        flash.counts_mut().merges += 1;
         loop {
-            let target = self.pool.take(&mut self.flash, Cause::Gc)?;
+            let target = flash.take(Cause::Gc)?;
             let mut outcome = Written::Nothing;
             for (page, entry) in (0..).zip(&entries) {
                 let source = match *entry {
@@ -111,7 +111,7 @@ impl<N: Nand> LogBlock<N> {
                     Entry::Page(page) => Some(Place { block, page }),
                     Entry::Absent => holder.map(|block| Place { block, page }),
                 };
-                match self.copy(owner, source, Place { block: target, page }, Empty::Skip, seal)? {
+                match self.copy(flash, owner, source, Place { block: target, page }, Empty::Skip, seal)? {
                     Written::Nothing => {}
                     written => outcome = written,
                 }
@@ -122,73 +122,76 @@ impl<N: Nand> LogBlock<N> {
             match (outcome, old) {
                 (Written::Whole, _) => return Ok(holding(target)),
                 (Written::Nothing, Some(old)) => {
-                    self.pool.put_back(target);
+                    flash.pool.put_back(target);
                     return Ok(Standing { is_empty: true, ..old });
                 }
                 // Where the map is in memory a last page is always written.
                 (Written::Nothing, None) => return Err(Error::Failed),
-                (Written::Failed, _) => self.pool.give_up(&mut self.flash, target)?,
+                (Written::Failed, _) => flash.give_up(target)?,
             }
         }
     }
 
     /// Copies a page of a data block, or writes that it cannot be read any more. Where the map is in memory, the last page
     /// of a block vouches for it, and is written in any case.
-    fn copy(&mut self, owner: u32, source: Option<Place>, to: Place, empty: Empty, seal: Seal) -> Result<Written> {
-        let is_last = to.page + 1 == self.flash.pages_per_block();
-        let logical = owner * self.flash.pages_per_block() + to.page;
+    fn copy(
+        &self,
+        flash: &mut Flash<impl Nand>,
+        owner: u32,
+        source: Option<Place>,
+        to: Place,
+        empty: Empty,
+        seal: Seal,
+    ) -> Result<Written> {
+        let is_last = to.page + 1 == self.pages_per_block;
+        let logical = owner * self.pages_per_block + to.page;
         let vouches = is_last && !self.table.is_on_flash();
-        let mut tag = Tag { kind: Kind::Merged, ends: vouches && seal == Seal::Resolved, logical, stamp: 0, extra: 0 };
-        let found = source.map(|source| self.flash.read(source, &mut [], Cause::Gc)).transpose()?;
-        let outcome = match found {
-            Some(Found::Page(page)) if page.kind.is_payload() && page.logical == logical => {
-                self.flash.program_buffer(to, tag, Cause::Gc)?
-            }
-            Some(Found::Page(page)) if page.kind != Kind::Hole => {
-                tag.kind = Kind::Lost;
-                self.flash.program_filled(to, tag, Cause::Gc, |_| {})?
-            }
-            Some(Found::Unreadable) => {
-                tag.kind = Kind::Lost;
-                self.flash.program_filled(to, tag, Cause::Gc, |_| {})?
-            }
-            None | Some(Found::Erased | Found::Page(_)) if vouches || empty == Empty::Write => {
-                tag.kind = Kind::Hole;
-                self.flash.program_filled(to, tag, Cause::Gc, |_| {})?
-            }
+        let found = source.map(|source| flash.read(source, &mut [], Cause::Gc)).transpose()?;
+        let kind = match found {
+            Some(Found::Page(page)) if page.kind.is_payload() && page.logical == logical => Kind::Merged,
+            Some(Found::Page(page)) if page.kind != Kind::Hole => Kind::Lost,
+            Some(Found::Unreadable) => Kind::Lost,
+            None | Some(Found::Erased | Found::Page(_)) if vouches || empty == Empty::Write => Kind::Hole,
             None | Some(Found::Erased | Found::Page(_)) => return Ok(Written::Nothing),
         };
+        let tag = Tag { ends: vouches && seal == Seal::Resolved, ..Tag::new(kind, logical) };
+        let outcome = flash.program_copy(to, tag, Cause::Gc)?;
         Ok(if outcome == Outcome::Done { Written::Whole } else { Written::Failed })
     }
 
     /// Sees to it that so many pages of the map can be written in one sequence. Pages of the map that this takes say that every
     /// request up to the stamp `resolved` is whole, or every request so far.
-    pub(super) fn make_map_room(&mut self, pages: u32, resolved: Option<u64>) -> Result<()> {
-        let books = &mut Books { logs: &self.logs, pool: &mut self.pool, resolved };
-        self.table.make_room(&mut self.flash, books, pages)
+    pub(super) fn make_map_room(
+        &mut self,
+        flash: &mut Flash<impl Nand>,
+        pages: u32,
+        resolved: Option<u64>,
+    ) -> Result<()> {
+        let books = &Books { logs: &self.logs, resolved };
+        self.table.make_room(flash, books, pages)
     }
 
     /// Data blocks change their places, all or none; their log blocks, and the blocks they stood in, become free. The block
     /// `bad` is given up instead.
-    pub(super) fn commit(&mut self, changes: &[Change], bad: Option<u32>) -> Result<()> {
+    pub(super) fn commit(&mut self, flash: &mut Flash<impl Nand>, changes: &[Change], bad: Option<u32>) -> Result<()> {
         let mut released = Vec::new();
         for change in changes {
-            let old = self.table.find(&mut self.flash, change.block)?.map(|old| old.block);
+            let old = self.table.find(flash, change.block)?.map(|old| old.block);
             released.extend(old.filter(|&old| old != change.now.block));
             if let Some(at) = self.log_of(change.block) {
                 let log = self.logs.swap_remove(at);
                 released.extend(Some(log.block).filter(|&block| block != change.now.block));
             }
-            self.pool.commit(change.now.block);
+            flash.pool.commit(change.now.block);
         }
-        released.iter().for_each(|&block| self.pool.hold(block));
-        let books = &mut Books { logs: &self.logs, pool: &mut self.pool, resolved: None };
-        self.table.write(&mut self.flash, books, changes)?;
+        released.iter().for_each(|&block| flash.pool.hold(block));
+        let books = &Books { logs: &self.logs, resolved: None };
+        self.table.write(flash, books, changes)?;
         for block in released {
             if bad == Some(block) {
-                self.pool.give_up(&mut self.flash, block)?;
+                flash.give_up(block)?;
             } else {
-                self.pool.discard(block);
+                flash.pool.discard(block);
             }
         }
         Ok(())

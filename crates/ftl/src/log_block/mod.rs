@@ -6,6 +6,7 @@
 //!
 //! Invariant: what a request returned for is durable, and a request of several sectors is there as a whole or not at all.
 
+mod create;
 mod fragment;
 mod idle;
 mod inspect;
@@ -21,166 +22,146 @@ mod scan;
 mod table;
 mod trim;
 mod undo;
-pub mod victim;
+mod victim;
 mod write;
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use nand::Nand;
 
-use crate::device::{Layer, Span};
+use crate::block_use::BlockUse;
+use crate::device::Span;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
-use crate::flash::pool::Pool;
-use crate::flash::{Flash, Place};
-use crate::look::BlockUse;
+use crate::flash::{Flash, Place, SectorPlace};
+use crate::sector_map::{Demand, SchemeRow, SectorMap, write_anchor};
 use crate::settings::{Format, Options};
-use crate::{Error, Result, Scheme};
-pub(crate) use fragment::Shape;
+use crate::{Error, Result};
+use create::{map_blocks, usual_mapped};
 use log::{Entry, Log};
-use map_blocks::{Books, MapBlocks};
 use table::Table;
+
+/// The row of the scheme with map blocks.
+pub const MAPPED: SchemeRow = SchemeRow {
+    name: "log-block",
+    letters: "L",
+    code: 1,
+    is_atomic: true,
+    logs_min: 2,
+    limits_map_blocks: false,
+    usual: usual_mapped,
+};
+
+/// The row of the scheme without map blocks.
+pub const SCANNED: SchemeRow =
+    SchemeRow { name: "log-block-scanned", letters: "L-M", code: 2, usual: |_, format| format, ..MAPPED };
 
 /// Free blocks that no request takes: for a merge, and for one whose block goes bad in it.
 const RESERVE_BLOCKS: u32 = 2;
-
-/// A block device of the log-block scheme.
+/// Where sectors stand in data blocks and log blocks.
 #[derive(Clone, Debug)]
-pub struct LogBlock<N> {
-    flash: Flash<N>,
+pub struct LogBlock {
     options: Options,
+    pages_per_block: u32,
     data_blocks: u32,
     logs_max: u32,
     table: Table,
-    pool: Pool,
     logs: Vec<Log>,
-    /// A write failed half way: memory may differ from flash.
-    has_failed: bool,
 }
 
-impl<N: Nand> LogBlock<N> {
-    /// Makes a volume in which every sector reads as zeros.
-    pub fn format(chip: N, format: &Format, options: Options) -> Result<Self> {
-        let mut flash = Flash::new(chip, format.volume, options.payload)?;
-        let blocks = flash.blocks();
-        let good: Vec<u32> = (ANCHOR_BLOCKS..blocks).filter(|&block| !flash.is_bad(block)).collect();
-        let data_blocks = (ANCHOR_BLOCKS + good.len() as u32).saturating_sub(format.extra_blocks);
-        let kept = format.map_blocks.saturating_add(format.logs).saturating_add(ANCHOR_BLOCKS + RESERVE_BLOCKS + 1);
-        if !Record::fits(&flash, format.map_blocks as usize) {
-            return Err(Error::Unfit("the map takes more blocks than an anchor has room for"));
-        }
-        if format.logs < 2 || format.extra_blocks < kept || data_blocks == 0 {
-            return Err(Error::Unfit("at least two log blocks, and three free blocks beside them, are needed"));
-        }
-        let (ring, rest) = good.split_at_checked(format.map_blocks as usize).unwrap_or_default();
-        let scheme = if ring.is_empty() { Scheme::LogBlockScanned } else { Scheme::LogBlock };
-        let (volume, logs) = (format.volume, format.logs);
-        let (scheme, ring_blocks) = (scheme.code(), ring.to_vec());
-        let record = Record { volume, scheme, data_blocks, logs, ring: ring_blocks, ..Record::default() };
-        let (mut pool, no_logs) = (Pool::default(), []);
-        let table = if ring.is_empty() {
-            rest.iter().for_each(|&block| pool.release(block));
-            Anchors::format(&mut flash)?.write(&mut flash, &record)?;
-            Table::scanned(data_blocks)
-        } else {
-            let (data, free) = rest.split_at_checked(data_blocks as usize).unwrap_or_default();
-            let listed = free.len().min(Shape::listed_max(flash.page_bytes(), blocks) as usize);
-            let (free, reserve) = free.split_at_checked(listed).unwrap_or_default();
-            if format.logs.saturating_add(RESERVE_BLOCKS + 1) > listed as u32 {
-                return Err(Error::Unfit("the log blocks do not fit one fragment of the map"));
-            }
-            let record = Record { reserve: reserve.len() as u32, ..record };
-            let shape = Shape::with_reserve(flash.page_bytes(), blocks, data_blocks, listed as u32, record.reserve);
-            if format.map_blocks < shape.map_blocks_min(flash.pages_per_block()) {
-                return Err(Error::Unfit(
-                    "the map has too few blocks: half of all but one must be enough for every fragment",
-                ));
-            }
-            free.iter().for_each(|&block| pool.release(block));
-            let books = &mut Books { logs: &no_logs, pool: &mut pool, resolved: None };
-            let mut map = MapBlocks::format(&mut flash, shape, record, books, data, reserve)?;
-            map.set_swap_every(options.swap_every);
-            Table::Mapped(map)
-        };
-        let logs = Vec::with_capacity(logs as usize);
-        Ok(Self { flash, options, data_blocks, logs_max: format.logs, table, pool, logs, has_failed: false })
-    }
-
-    /// Gives the chip back.
-    pub fn into_chip(self) -> N {
-        self.flash.into_chip()
-    }
-
-    /// Bytes of memory the scheme takes, one page buffer and the chip left out.
-    pub fn ram_bytes(&self) -> usize {
-        let logs: usize = self.logs.iter().map(Log::ram_bytes).sum();
-        let fixed = size_of::<Self>() - size_of::<Flash<N>>() + self.flash.ram_bytes();
-        let unused = (self.logs.capacity() - self.logs.len()) * size_of::<Log>();
-        fixed + logs + unused + self.table.ram_bytes() + self.pool.ram_bytes()
-    }
-
+impl LogBlock {
     /// The place of the log block of a data block.
     fn log_of(&self, block: u32) -> Option<usize> {
         self.logs.iter().position(|log| log.owner == block)
     }
 }
 
-impl<N: Nand> Layer for LogBlock<N> {
-    type Chip = N;
+impl SectorMap for LogBlock {
+    const ROWS: &'static [SchemeRow] = &[MAPPED, SCANNED];
 
-    fn flash(&self) -> &Flash<N> {
-        &self.flash
+    fn demand(record: &Record, flash: &Flash<impl Nand>, format: &Format) -> Result<Demand> {
+        let map_blocks = map_blocks(record, format);
+        if !Record::fits(flash, map_blocks as usize) {
+            return Err(Error::Unfit("the map takes more blocks than an anchor has room for"));
+        }
+        let extra_blocks = map_blocks.saturating_add(format.logs).saturating_add(ANCHOR_BLOCKS + RESERVE_BLOCKS + 1);
+        let refusal = "at least two log blocks, and three free blocks beside them, are needed";
+        Ok(Demand { extra_blocks, logs: format.logs, refusal })
     }
 
-    fn flash_mut(&mut self) -> &mut Flash<N> {
-        &mut self.flash
+    fn empty(flash: &Flash<impl Nand>, record: &Record, options: Options) -> Result<Self> {
+        let (pages_per_block, data_blocks, logs_max) = (flash.pages_per_block(), record.data_blocks, record.logs);
+        // A map that is on flash takes the place of the one in memory when it is made or found.
+        let in_memory = if record.scheme == MAPPED.code { 0 } else { data_blocks };
+        let (table, logs) = (Table::scanned(in_memory), Vec::new());
+        Ok(Self { options, pages_per_block, data_blocks, logs_max, table, logs })
     }
 
-    fn has_failed(&mut self) -> &mut bool {
-        &mut self.has_failed
+    fn create(&mut self, flash: &mut Flash<impl Nand>, record: Record, format: &Format) -> Result<()> {
+        self.logs.reserve_exact(self.logs_max as usize);
+        if record.scheme == MAPPED.code {
+            return self.create_mapped(flash, record, format);
+        }
+        write_anchor(flash, &record)
     }
 
-    fn all_sectors(&self) -> u64 {
-        u64::from(self.data_blocks) * u64::from(self.flash.pages_per_block())
+    fn recover(&mut self, flash: &mut Flash<impl Nand>, anchors: Anchors, record: Record) -> Result<()> {
+        if record.scheme == MAPPED.code {
+            return self.recover_mapped(flash, anchors, record);
+        }
+        self.recover_scanned(flash)
     }
 
-    fn write_sectors(&mut self, span: Span, data: &[u8]) -> Result<()> {
-        self.write_span(span, data)
+    fn sectors(&self) -> u64 {
+        u64::from(self.data_blocks) * u64::from(self.pages_per_block)
     }
 
-    fn trim_sectors(&mut self, span: Span) -> Result<()> {
-        self.trim_span(span)
+    fn find(&mut self, flash: &mut Flash<impl Nand>, sector: u32) -> Result<SectorPlace> {
+        let (owner, offset) = flash.split(u64::from(sector));
+        let entry = self.log_of(owner).and_then(|at| self.logs.get(at)).map(|log| (log.block, log.entry(offset)));
+        Ok(SectorPlace::slot(match entry {
+            Some((_, Entry::Trimmed)) => None,
+            Some((block, Entry::Page(page))) => Some(Place { block, page }),
+            None | Some((_, Entry::Absent)) => {
+                self.table.holder(flash, owner)?.map(|block| Place { block, page: offset })
+            }
+        }))
     }
 
-    fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
+    fn write(&mut self, flash: &mut Flash<impl Nand>, span: Span, data: &[u8]) -> Result<()> {
+        self.write_span(flash, span, data)
+    }
+
+    fn trim(&mut self, flash: &mut Flash<impl Nand>, span: Span) -> Result<()> {
+        self.trim_span(flash, span)
+    }
+
+    fn step(&mut self, flash: &mut Flash<impl Nand>) -> Result<bool> {
+        self.reclaim_ahead(flash)
+    }
+
+    fn differences(&mut self, flash: &mut Flash<impl Nand>) -> Result<Vec<String>> {
+        self.log_differences(flash)
+    }
+
+    fn visit_uses(&mut self, flash: &mut Flash<impl Nand>, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
         if let Table::Mapped(map) = &mut self.table {
             map.ring().iter().for_each(|&block| visit(block, BlockUse::Map));
-            map.visit_reserve(&mut self.flash, &mut |block| visit(block, BlockUse::Free))?;
+            map.visit_reserve(flash, &mut |block| visit(block, BlockUse::Free))?;
         }
-        self.pool.listed().for_each(|block| visit(block, BlockUse::Free));
         self.logs.iter().for_each(|log| visit(log.block, BlockUse::Log(log.owner)));
-        for block in 0..self.data_blocks {
-            if let Some(standing) = self.table.find(&mut self.flash, block)? {
-                visit(standing.block, BlockUse::Data(block));
+        for owner in 0..self.data_blocks {
+            if let Some(standing) = self.table.find(flash, owner)? {
+                visit(standing.block, BlockUse::Data(owner));
             }
         }
         Ok(())
     }
 
-    fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        let (block, offset) = self.flash.split(sector);
-        let entry = self.log_of(block).and_then(|at| self.logs.get(at)).map(|log| (log.block, log.entry(offset)));
-        let at = match entry {
-            Some((_, Entry::Trimmed)) => None,
-            Some((log, Entry::Page(page))) => Some(Place { block: log, page }),
-            None | Some((_, Entry::Absent)) => {
-                self.table.holder(&mut self.flash, block)?.map(|block| Place { block, page: offset })
-            }
-        };
-        let Some(at) = at else {
-            data.fill(0);
-            return Ok(());
-        };
-        self.read_at(at, sector, data)
+    fn ram_bytes(&self) -> usize {
+        let logs: usize = self.logs.iter().map(Log::ram_bytes).sum();
+        let unused = (self.logs.capacity() - self.logs.len()) * size_of::<Log>();
+        size_of::<Self>() + logs + unused + self.table.ram_bytes()
     }
 }
 
@@ -189,7 +170,11 @@ mod tests {
     use emulator::{Chip, Profile};
 
     use super::*;
-    use crate::BlockDevice;
+    use crate::device::BlockDevice;
+    use crate::scheme::Scheme;
+    use crate::translation::Translation;
+
+    type Device = Translation<Chip, LogBlock>;
 
     #[test]
     fn a_map_of_more_fragments_than_its_blocks_can_turn_over_is_refused() {
@@ -197,7 +182,7 @@ mod tests {
         let format = |map_blocks| {
             let chip = Chip::without_data(&profile, 1).unwrap();
             let format = Format { volume: 1, extra_blocks: 64, logs: 8, map_blocks };
-            LogBlock::format(chip, &format, Options { payload: crate::Payload::Absent, ..Options::default() })
+            Device::create(chip, &MAPPED, &format, Options { payload: crate::Payload::Absent, ..Options::default() })
         };
         assert!(matches!(format(8), Err(Error::Unfit(_))));
         let mut device = format(10).unwrap();
@@ -206,7 +191,7 @@ mod tests {
         }
         assert!(device.flash.counts().map_writes > 500, "{:?}", device.flash.counts());
         let options = Options { payload: crate::Payload::Absent, ..Options::default() };
-        let mut opened = LogBlock::open(device.into_chip(), options).unwrap();
+        let mut opened = Device::recover(device.into_chip(), options).unwrap();
         assert_eq!(opened.check().unwrap(), Vec::<String>::new());
     }
 
@@ -215,15 +200,15 @@ mod tests {
     fn a_log_block_whose_first_page_is_lost_keeps_the_others() {
         let mut profile = Profile::builtin("k9f5608u0m").unwrap();
         profile.geometry.blocks = 64;
-        for map_blocks in [0, 2] {
-            let format = Format { volume: 1, extra_blocks: 20, logs: 4, map_blocks };
+        for row in [SCANNED, MAPPED] {
+            let format = Format { volume: 1, extra_blocks: 20, logs: 4, map_blocks: 2 };
             let chip = Chip::new(&profile, 1).unwrap();
-            let mut device = LogBlock::format(chip, &format, Options::default()).unwrap();
+            let mut device = Device::create(chip, &row, &format, Options::default()).unwrap();
             (0..3).for_each(|sector| device.write(sector, &[1 + sector as u8; 512]).unwrap());
-            let log = device.logs[0].block;
+            let log = device.map.logs[0].block;
             let mut chip = device.into_chip();
             chip.faults_mut().corrupt_page(log, 0, emulator::Corruption::Uncorrectable).unwrap();
-            let mut device = LogBlock::open(chip, Options::default()).unwrap();
+            let mut device = Device::recover(chip, Options::default()).unwrap();
             let mut found = [0; 512];
             for sector in 1..3 {
                 device.read(sector, &mut found).unwrap();

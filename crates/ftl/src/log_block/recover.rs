@@ -15,13 +15,11 @@ use super::map_blocks::{Books, MapBlocks};
 use super::map_open::Mounted;
 use super::scan::{Scanned, scan_all};
 use super::table::Table;
-use crate::device::{Layer, Span};
+use crate::Result;
+use crate::device::Span;
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
-use crate::flash::pool::Pool;
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Flash, Outcome, Place, newer, still_reads};
-use crate::settings::Options;
-use crate::{Error, Result, Scheme};
+use crate::flash::{Flash, Outcome, Place, newer, still_reads, to_write_anew};
 
 /// Log blocks as they were read.
 struct Logs {
@@ -31,70 +29,49 @@ struct Logs {
     newest: Option<(Place, Tag)>,
 }
 
-impl<N: Nand> LogBlock<N> {
-    /// Opens the volume on a chip.
-    pub fn open(chip: N, options: Options) -> Result<Self> {
-        let (flash, anchors, record) = Anchors::open(chip, options.payload)?;
-        if record.logs < 2 {
-            return Err(Error::NoVolume("the anchor's parameters do not fit the chip"));
-        }
-        if record.scheme == Scheme::LogBlock.code() {
-            Self::open_mapped(flash, options, anchors, record)
-        } else if record.scheme == Scheme::LogBlockScanned.code() {
-            Self::open_scanned(flash, options, record)
-        } else {
-            Err(Error::NoVolume("it is of another scheme"))
-        }
-    }
-
-    fn open_mapped(mut flash: Flash<N>, options: Options, anchors: Anchors, record: Record) -> Result<Self> {
-        let shape = Self::shape(&flash, &record);
-        let (data_blocks, logs_max) = (record.data_blocks, record.logs);
-        let mounted = MapBlocks::open(&mut flash, shape, anchors, record, options.swap_every)?;
+impl LogBlock {
+    /// Finds the mapping of a volume with map blocks.
+    pub(super) fn recover_mapped(
+        &mut self,
+        flash: &mut Flash<impl Nand>,
+        anchors: Anchors,
+        record: Record,
+    ) -> Result<()> {
+        let shape = shape(flash, &record);
+        let mounted = MapBlocks::open(flash, shape, anchors, record, self.options.swap_every)?;
         let Mounted { map, logs, free, stamp, resolved } = mounted;
         let mut candidates = logs;
-        let mut pool = Pool::default();
         for block in free {
             // A log block that was opened after the newest page of the map was written.
-            if beginning(&mut flash, block)?.is_some_and(|tag| tag.stamp > stamp) {
+            if beginning(flash, block)?.is_some_and(|tag| tag.stamp > stamp) {
                 candidates.push(block);
             } else {
-                pool.release(block);
+                flash.pool.release(block);
             }
         }
-        let logs = read_logs(&mut flash, &candidates)?;
+        let logs = read_logs(flash, &candidates)?;
         let ended = logs.ended.max(resolved);
-        let table = Table::Mapped(map);
-        let device = Self { flash, options, data_blocks, logs_max, table, pool, logs: Vec::new(), has_failed: false };
+        self.table = Table::Mapped(map);
         let newest = logs.newest.filter(|(_, tag)| tag.stamp > stamp);
-        device.settle(logs.scans, ended, newest, &[])
+        self.settle(flash, logs.scans, ended, newest, &[])
     }
 
-    /// The fragments of a volume. What the pool's fragment lists follows from the blocks that are good.
-    fn shape(flash: &Flash<N>, record: &Record) -> Shape {
-        let (page_bytes, blocks) = (flash.page_bytes(), flash.blocks());
-        // A map block that has gone bad stays in the round until it is cleaned.
-        let bad = (0..blocks).filter(|&block| flash.is_bad(block) && !record.ring.contains(&block)).count();
-        let others = bad + record.ring.len() + ANCHOR_BLOCKS as usize;
-        let listed = (blocks - record.data_blocks).saturating_sub(others as u32).saturating_sub(record.reserve);
-        Shape::with_reserve(page_bytes, blocks, record.data_blocks, listed, record.reserve)
-    }
-
-    fn open_scanned(mut flash: Flash<N>, options: Options, record: Record) -> Result<Self> {
-        let Scanned { table, logs, pool, ended, newest, void } = scan_all(&mut flash, record.data_blocks)?;
-        let (data_blocks, logs_max) = (record.data_blocks, record.logs);
-        let device = Self { flash, options, data_blocks, logs_max, table, pool, logs: Vec::new(), has_failed: false };
-        device.settle(logs, ended, newest, &void)
+    /// Finds the mapping of a volume without map blocks.
+    pub(super) fn recover_scanned(&mut self, flash: &mut Flash<impl Nand>) -> Result<()> {
+        let Scanned { table, logs, ended, newest, void } = scan_all(flash, self.data_blocks)?;
+        self.table = table;
+        self.settle(flash, logs, ended, newest, &void)
     }
 
     /// Undoes what is void, or writes the newest page anew. `wholes` are whole blocks of a request that is void.
     fn settle(
-        mut self,
+        &mut self,
+        flash: &mut Flash<impl Nand>,
         scans: Vec<(u32, Scan)>,
         ended: u64,
         newest: Option<(Place, Tag)>,
         wholes: &[u32],
-    ) -> Result<Self> {
+    ) -> Result<()> {
         let mut torn = Vec::new();
         for (block, scan) in scans {
             let is_void = scan.newest.is_some_and(|(_, tag)| tag.stamp > ended);
@@ -105,50 +82,56 @@ impl<N: Nand> LogBlock<N> {
                     }
                     self.logs.push(log);
                 }
-                None => self.pool.release(block),
+                None => flash.pool.release(block),
             }
         }
         for &block in wholes {
-            if self.flash.erase(block, Cause::Metadata)? == Outcome::Failed {
-                self.flash.mark_bad(block)?;
+            if flash.erase(block, Cause::Metadata)? == Outcome::Failed {
+                flash.mark_bad(block)?;
             } else {
-                self.pool.release(block);
+                flash.pool.release(block);
             }
         }
         if !torn.is_empty() {
-            self.undo_logs(&torn, ended, None)?;
-            self.refresh_map()?;
-        } else if let Some((at, tag)) = newest {
-            self.write_anew(at, tag)?;
+            self.undo_logs(flash, &torn, ended, None)?;
+            self.refresh_map(flash)?;
+        } else if newest.is_some() {
+            self.write_anew(flash, newest)?;
         } else {
-            self.refresh_map()?;
+            self.refresh_map(flash)?;
         }
-        Ok(self)
+        Ok(())
     }
 
     /// The newest page of the map is written anew, with the pool as it is.
-    pub(super) fn refresh_map(&mut self) -> Result<()> {
+    pub(super) fn refresh_map(&mut self, flash: &mut Flash<impl Nand>) -> Result<()> {
         match &mut self.table {
             Table::Mapped(map) => {
-                let books = &mut Books { logs: &self.logs, pool: &mut self.pool, resolved: None };
-                map.refresh(&mut self.flash, books)
+                let books = &Books { logs: &self.logs, resolved: None };
+                map.refresh(flash, books)
             }
             Table::Scanned(_) => Ok(()),
         }
     }
 
     /// The newest page of the log blocks is written anew, as its request would be.
-    fn write_anew(&mut self, at: Place, tag: Tag) -> Result<()> {
-        match tag.kind {
-            Kind::Log => {
-                let mut data = alloc::vec![0; self.flash.page_bytes()];
-                self.flash.read(at, &mut data, Cause::Metadata)?;
-                let span = Span { first: u64::from(tag.logical), count: 1 };
-                self.change(|device| device.write_span(span, &data))
-            }
-            _ => Ok(()),
+    fn write_anew(&mut self, flash: &mut Flash<impl Nand>, newest: Option<(Place, Tag)>) -> Result<()> {
+        let newest = newest.filter(|(_, tag)| tag.kind == Kind::Log);
+        match to_write_anew(flash, newest, |_, _, _| true)? {
+            Some((sector, data)) => self.write_span(flash, Span { first: u64::from(sector), count: 1 }, &data),
+            None => Ok(()),
         }
     }
+}
+
+/// The fragments of a volume. What the pool's fragment lists follows from the blocks that are good.
+fn shape(flash: &Flash<impl Nand>, record: &Record) -> Shape {
+    let (page_bytes, blocks) = (flash.page_bytes(), flash.blocks());
+    // A map block that has gone bad stays in the round until it is cleaned.
+    let bad = (0..blocks).filter(|&block| flash.is_bad(block) && !record.ring.contains(&block)).count();
+    let others = bad + record.ring.len() + ANCHOR_BLOCKS as usize;
+    let listed = (blocks - record.data_blocks).saturating_sub(others as u32).saturating_sub(record.reserve);
+    Shape::with_reserve(page_bytes, blocks, record.data_blocks, listed, record.reserve)
 }
 
 /// Reads log blocks. The newest page of all is read twice: if it was torn, the first time may have been the last.
@@ -168,9 +151,4 @@ fn read_logs<N: Nand>(flash: &mut Flash<N>, blocks: &[u32]) -> Result<Logs> {
             return Ok(logs);
         }
     }
-}
-
-/// The blocks that may hold data or logs.
-pub(super) fn usable<N: Nand>(flash: &Flash<N>) -> Vec<u32> {
-    (ANCHOR_BLOCKS..flash.blocks()).filter(|&block| !flash.is_bad(block)).collect()
 }

@@ -15,18 +15,18 @@ use super::table::Table;
 use crate::flash::{Flash, Outcome};
 use crate::{Error, Result};
 
-impl<N: Nand> LogBlock<N> {
+impl LogBlock {
     /// Brings blocks from the reserve to the pool, as many as have gone bad.
-    pub(super) fn refill(&mut self) -> Result<()> {
+    pub(super) fn refill(&mut self, flash: &mut Flash<impl Nand>) -> Result<()> {
         let Table::Mapped(map) = &mut self.table else { return Ok(()) };
         if map.reserve_left == 0 {
             return Ok(());
         }
         let borrowed = map.record.ring.len().saturating_sub(map.ring_len);
-        let known = self.logs.len() + self.pool.listed().count() + borrowed;
-        let most = Shape::listed_max(self.flash.page_bytes(), self.flash.blocks()) as usize;
-        let books = &mut Books { logs: &self.logs, pool: &mut self.pool, resolved: None };
-        map.refill(&mut self.flash, books, most.saturating_sub(known))
+        let known = self.logs.len() + flash.pool.listed().count() + borrowed;
+        let most = Shape::listed_max(flash.page_bytes(), flash.blocks()) as usize;
+        let books = &Books { logs: &self.logs, resolved: None };
+        map.refill(flash, books, most.saturating_sub(known))
     }
 }
 
@@ -35,7 +35,7 @@ impl MapBlocks {
     pub(super) fn format_reserve<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
-        books: &mut Books<'_>,
+        books: &Books<'_>,
         fragment: u32,
         blocks: &[u32],
     ) -> Result<()> {
@@ -48,7 +48,7 @@ impl MapBlocks {
     }
 
     /// Moves so many blocks from the reserve to the pool, or all that there are.
-    fn refill<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, wanted: usize) -> Result<()> {
+    fn refill<N: Nand>(&mut self, flash: &mut Flash<N>, books: &Books<'_>, wanted: usize) -> Result<()> {
         let mut wanted = wanted;
         while wanted > 0 && self.reserve_left > 0 {
             let fragment = self.shape.count + self.reserve_left - 1;
@@ -61,7 +61,7 @@ impl MapBlocks {
             for (at, block) in waiting.into_iter().take(wanted) {
                 self.shape.set_entry(&mut self.cache, at, Standing { block, is_empty: true });
                 if !flash.is_bad(block) {
-                    books.pool.release(block);
+                    flash.pool.release(block);
                     wanted -= 1;
                 }
             }
@@ -82,10 +82,10 @@ impl MapBlocks {
     }
 
     /// Programs the cache as a fragment, in another map block where that fails.
-    fn put_at_last<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, fragment: u32) -> Result<()> {
+    fn put_at_last<N: Nand>(&mut self, flash: &mut Flash<N>, books: &Books<'_>, fragment: u32) -> Result<()> {
         flash.counts_mut().map_writes += 1;
         while self.put(flash, books, fragment, true, 0)? == Outcome::Failed {
-            self.replace_current(flash, books)?;
+            self.replace_current(flash)?;
         }
         Ok(())
     }

@@ -9,18 +9,16 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use super::log::{Scan, beginning, scan};
-use super::recover::usable;
 use super::table::Table;
 use crate::Result;
-use crate::flash::pool::Pool;
+use crate::flash::block_map::BlockMap;
 use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Place, newer, still_reads};
 
-/// What a start-up finds on the chip.
+/// What a start-up finds on the chip, besides the free blocks, which are in the pool then.
 pub(super) struct Scanned {
     pub table: Table,
     pub logs: Vec<(u32, Scan)>,
-    pub pool: Pool,
     /// The highest stamp of a page that ends a request.
     pub ended: u64,
     pub newest: Option<(Place, Tag)>,
@@ -63,8 +61,7 @@ pub(super) fn scan_all<N: Nand>(flash: &mut Flash<N>, data_blocks: u32) -> Resul
         sorted = sort(flash)?;
     }
     let Sorted { wholes, mut logs, free, ended, newest } = sorted;
-    let mut pool = Pool::default();
-    free.into_iter().for_each(|block| pool.release(block));
+    free.into_iter().for_each(|block| flash.pool.release(block));
     let mut void = Vec::new();
     let mut newest_of: Vec<Option<Whole>> = (0..data_blocks).map(|_| None).collect();
     for whole in wholes {
@@ -76,9 +73,9 @@ pub(super) fn scan_all<N: Nand>(flash: &mut Flash<N>, data_blocks: u32) -> Resul
                 logs.push((whole.block, scan(flash, whole.block, u64::MAX)?))
             }
             Some(slot) if slot.as_ref().is_none_or(|other| other.stamp < whole.stamp) => {
-                slot.replace(whole).iter().for_each(|other| pool.release(other.block));
+                slot.replace(whole).iter().for_each(|other| flash.pool.release(other.block));
             }
-            _ => pool.release(whole.block),
+            _ => flash.pool.release(whole.block),
         }
     }
     let mut kept: Vec<(u32, Scan)> = Vec::new();
@@ -89,22 +86,20 @@ pub(super) fn scan_all<N: Nand>(flash: &mut Flash<N>, data_blocks: u32) -> Resul
         if owner.is_some_and(|owner| owner < data_blocks) && whole.is_none_or(|whole| whole.stamp < stamp) {
             kept.push((block, scan));
         } else {
-            pool.release(block);
+            flash.pool.release(block);
         }
     }
-    let mut table = Table::scanned(data_blocks);
-    if let Table::Scanned(blocks) = &mut table {
-        for (slot, whole) in blocks.iter_mut().zip(&newest_of) {
-            *slot = whole.as_ref().map_or(*slot, |whole| whole.block);
-        }
+    let mut blocks = BlockMap::new(data_blocks);
+    for (owner, whole) in (0..).zip(&newest_of) {
+        blocks.set(owner, whole.as_ref().map(|whole| whole.block));
     }
-    Ok(Scanned { table, logs: kept, pool, ended, newest, void })
+    Ok(Scanned { table: Table::Scanned(blocks), logs: kept, ended, newest, void })
 }
 
 /// Reads every block as far as it takes to know what it is.
 fn sort<N: Nand>(flash: &mut Flash<N>) -> Result<Sorted> {
     let mut sorted = Sorted { wholes: Vec::new(), logs: Vec::new(), free: Vec::new(), ended: 0, newest: None };
-    for block in usable(flash) {
+    for block in flash.usable().collect::<Vec<_>>() {
         let last = Place { block, page: flash.pages_per_block() - 1 };
         let end = flash.read(last, &mut [], Cause::Metadata)?.tag();
         if let Some(tag) = end.filter(|tag| matches!(tag.kind, Kind::Data | Kind::Merged | Kind::Hole | Kind::Lost)) {

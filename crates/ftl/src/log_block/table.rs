@@ -2,17 +2,13 @@
 //!
 //! Invariant: a change is durable when [`Table::write`] returns.
 
-use alloc::vec::Vec;
-
 use nand::Nand;
 
 use super::fragment::Standing;
 use super::map_blocks::{Books, Change, MapBlocks};
 use crate::Result;
 use crate::flash::Flash;
-
-/// A block that stands nowhere.
-const NOWHERE: u32 = u32::MAX;
+use crate::flash::block_map::BlockMap;
 
 /// The block map.
 #[derive(Clone, Debug)]
@@ -20,23 +16,20 @@ pub(super) enum Table {
     /// In map blocks (L).
     Mapped(MapBlocks),
     /// In memory; each data block's last page vouches for it (L-M).
-    Scanned(Vec<u32>),
+    Scanned(BlockMap),
 }
 
 impl Table {
     /// A map in memory of so many data blocks, none of which stands anywhere.
     pub fn scanned(data_blocks: u32) -> Self {
-        Table::Scanned(alloc::vec![NOWHERE; data_blocks as usize])
+        Table::Scanned(BlockMap::new(data_blocks))
     }
 
     /// Where a data block stands; `None` where it has no block at all.
     pub fn find<N: Nand>(&mut self, flash: &mut Flash<N>, block: u32) -> Result<Option<Standing>> {
         match self {
             Table::Mapped(map) => map.find(flash, block).map(Some),
-            Table::Scanned(blocks) => {
-                let block = blocks.get(block as usize).copied().filter(|&block| block != NOWHERE);
-                Ok(block.map(|block| Standing { block, is_empty: false }))
-            }
+            Table::Scanned(blocks) => Ok(blocks.get(block).map(|block| Standing { block, is_empty: false })),
         }
     }
 
@@ -66,7 +59,7 @@ impl Table {
     }
 
     /// Sees to it that a sequence of so many pages can be written.
-    pub fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, pages: u32) -> Result<()> {
+    pub fn make_room<N: Nand>(&mut self, flash: &mut Flash<N>, books: &Books<'_>, pages: u32) -> Result<()> {
         match self {
             Table::Mapped(map) => map.make_room(flash, books, pages),
             Table::Scanned(_) => Ok(()),
@@ -74,14 +67,12 @@ impl Table {
     }
 
     /// Writes changes, all or none.
-    pub fn write<N: Nand>(&mut self, flash: &mut Flash<N>, books: &mut Books<'_>, changes: &[Change]) -> Result<()> {
+    pub fn write<N: Nand>(&mut self, flash: &mut Flash<N>, books: &Books<'_>, changes: &[Change]) -> Result<()> {
         match self {
             Table::Mapped(map) => map.write(flash, books, changes),
             Table::Scanned(blocks) => {
-                for change in changes {
-                    if let Some(slot) = blocks.get_mut(change.block as usize) {
-                        *slot = if change.now.is_empty { NOWHERE } else { change.now.block };
-                    }
+                for &Change { block, now } in changes {
+                    blocks.set(block, Some(now.block).filter(|_| !now.is_empty));
                 }
                 Ok(())
             }
@@ -97,7 +88,7 @@ impl Table {
     pub fn ram_bytes(&self) -> usize {
         match self {
             Table::Mapped(map) => map.ram_bytes(),
-            Table::Scanned(blocks) => blocks.capacity() * size_of::<u32>(),
+            Table::Scanned(blocks) => blocks.ram_bytes(),
         }
     }
 }

@@ -1,17 +1,8 @@
-//! Which log block is reclaimed when another one is wanted: decisions, no chip.
+//! The choice of the log block that is reclaimed when another one is wanted: decisions, no chip.
 //!
 //! Invariant: the same log blocks give the same answer.
 
-/// How a log block is chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Victim {
-    /// The one that was written least recently.
-    #[default]
-    LeastRecent,
-    /// The one that has been used up most, weighed by how long ago it was written (the paper's future work, §V): pages
-    /// still free in a log block are lost when it is reclaimed, and one written lately will be written again.
-    RecencyAndUse,
-}
+use crate::settings::Victim;
 
 /// What the choice goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

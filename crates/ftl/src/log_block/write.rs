@@ -15,7 +15,7 @@ use super::merge::holding;
 use super::{LogBlock, RESERVE_BLOCKS};
 use crate::device::Span;
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Outcome, Place};
+use crate::flash::{Flash, Outcome, Place};
 use crate::settings::TooLarge;
 use crate::{Error, Result};
 
@@ -64,14 +64,14 @@ pub(super) fn parts(span: Span, pages: u32) -> impl Iterator<Item = Part> + Clon
     })
 }
 
-impl<N: Nand> LogBlock<N> {
+impl LogBlock {
     /// Writes a request, at once where that is possible.
-    pub(super) fn write_span(&mut self, span: Span, data: &[u8]) -> Result<()> {
+    pub(super) fn write_span(&mut self, flash: &mut Flash<impl Nand>, span: Span, data: &[u8]) -> Result<()> {
         let (mut rest, mut most) = (span, span.count);
         while rest.count > 0 {
-            let count = self.at_once(rest)?.min(most);
-            let now = Span { count: to_end_of_block(rest, count, self.flash.pages_per_block()), ..rest };
-            match self.write_at_once(span, now, data) {
+            let count = self.at_once(flash, rest)?.min(most);
+            let now = Span { count: to_end_of_block(rest, count, self.pages_per_block), ..rest };
+            match self.write_at_once(flash, span, now, data) {
                 Ok(()) => rest = Span { first: now.first + now.count, count: rest.count - now.count },
                 // Blocks have gone bad in it, or reclaiming gave fewer than there were log blocks.
                 Err(Error::TooLarge { .. }) if self.options.too_large == TooLarge::Split && now.count > 1 => {
@@ -84,17 +84,17 @@ impl<N: Nand> LogBlock<N> {
     }
 
     pub(super) fn is_whole(&self, part: &Part) -> bool {
-        part.count == self.flash.pages_per_block()
+        part.count == self.pages_per_block
     }
 
     /// How many of the sectors can be written at once: the whole blocks among them need free blocks until they are
     /// committed, of which each log block that is reclaimed gives one, and a page of the map for each fragment.
-    fn at_once(&self, span: Span) -> Result<u64> {
-        let pages = self.flash.pages_per_block();
+    fn at_once(&self, flash: &Flash<impl Nand>, span: Span) -> Result<u64> {
+        let pages = self.pages_per_block;
         let whole = wholes(span, pages);
         let reclaimable = self.logs.iter().filter(|log| !touched(span, pages).contains(&u64::from(log.owner))).count();
-        let can_be_had = (self.pool.free() + reclaimable as u32).saturating_sub(RESERVE_BLOCKS + 2);
-        let most = can_be_had.max(1).min(self.table.neighbours(whole.start, MapBlocks::sequence_max(&self.flash)));
+        let can_be_had = (flash.pool.free() + reclaimable as u32).saturating_sub(RESERVE_BLOCKS + 2);
+        let most = can_be_had.max(1).min(self.table.neighbours(whole.start, MapBlocks::sequence_max(flash)));
         if whole.len() <= most as usize {
             return Ok(span.count);
         }
@@ -104,29 +104,29 @@ impl<N: Nand> LogBlock<N> {
         }
     }
 
-    fn write_at_once(&mut self, all: Span, span: Span, data: &[u8]) -> Result<()> {
+    fn write_at_once(&mut self, flash: &mut Flash<impl Nand>, all: Span, span: Span, data: &[u8]) -> Result<()> {
         for _ in 0..ATTEMPTS {
-            self.make_room(span)?;
-            let start = self.flash.next_stamp();
+            self.make_room(flash, span)?;
+            let start = flash.next_stamp();
             let mut changes = Vec::new();
-            match self.write_parts(all, span, data, &mut changes)? {
+            match self.write_parts(flash, all, span, data, &mut changes)? {
                 Wrote::Done if changes.is_empty() => return Ok(()),
-                Wrote::Done => return self.commit(&changes, None),
-                Wrote::Failed(bad) => self.undo(start, &changes, Some(bad))?,
+                Wrote::Done => return self.commit(flash, &changes, None),
+                Wrote::Failed(bad) => self.undo(flash, start, &changes, Some(bad))?,
             }
         }
         Err(Error::WornOut)
     }
 
     /// Makes room for a request: log blocks for its parts, free blocks for whole ones, and pages of the map.
-    pub(super) fn make_room(&mut self, span: Span) -> Result<()> {
-        self.refill()?;
-        let pages = self.flash.pages_per_block();
+    pub(super) fn make_room(&mut self, flash: &mut Flash<impl Nand>, span: Span) -> Result<()> {
+        self.refill(flash)?;
+        let pages = self.pages_per_block;
         let mut wanted = 0;
         for part in parts(span, pages).filter(|part| part.count < pages) {
             match self.log_of(part.block) {
                 Some(at) if self.logs.get(at).is_some_and(|log| log.room() < part.count) => {
-                    self.reclaim(at)?;
+                    self.reclaim(flash, at)?;
                     wanted += 1;
                 }
                 Some(_) => {}
@@ -135,25 +135,32 @@ impl<N: Nand> LogBlock<N> {
         }
         let (touched, wholes) = (touched(span, pages), wholes(span, pages));
         let whole = wholes.len() as u32;
-        while self.logs.len() as u32 + wanted > self.logs_max || self.pool.free() < whole + wanted + RESERVE_BLOCKS {
+        while self.logs.len() as u32 + wanted > self.logs_max || flash.pool.free() < whole + wanted + RESERVE_BLOCKS {
             let is_other = |log: &Log| !touched.contains(&u64::from(log.owner));
-            let others = self.log_views().filter(|(at, _)| self.logs.get(*at).is_some_and(is_other));
+            let others = self.log_views(flash.next_stamp()).filter(|(at, _)| self.logs.get(*at).is_some_and(is_other));
             let victim = self.options.victim.choose(others).ok_or(match whole {
                 0 => Error::WornOut,
-                needed => Error::TooLarge { count: span.count, needed, free: self.pool.free() },
+                needed => Error::TooLarge { count: span.count, needed, free: flash.pool.free() },
             })?;
-            self.reclaim(victim)?;
+            self.reclaim(flash, victim)?;
         }
-        self.make_map_room(self.table.pages_of(wholes), None)
+        self.make_map_room(flash, self.table.pages_of(wholes), None)
     }
 
-    fn write_parts(&mut self, all: Span, span: Span, data: &[u8], changes: &mut Vec<Change>) -> Result<Wrote> {
-        let pages = self.flash.pages_per_block();
+    fn write_parts(
+        &mut self,
+        flash: &mut Flash<impl Nand>,
+        all: Span,
+        span: Span,
+        data: &[u8],
+        changes: &mut Vec<Change>,
+    ) -> Result<Wrote> {
+        let pages = self.pages_per_block;
         let whole = !wholes(span, pages).is_empty();
         let last = span.first + span.count - 1;
         for part in parts(span, pages) {
             let target = if self.is_whole(&part) {
-                let block = self.pool.take(&mut self.flash, Cause::Gc)?;
+                let block = flash.take(Cause::Gc)?;
                 changes.push(Change { block: part.block, now: holding(block) });
                 Some(block)
             } else {
@@ -163,11 +170,11 @@ impl<N: Nand> LogBlock<N> {
                 let sector = u64::from(part.block) * u64::from(pages) + u64::from(offset);
                 // Where the map is on flash, it is the map that commits whole blocks and the parts beside them.
                 let ends = sector == last && !(whole && self.table.is_on_flash());
-                let bytes = all.bytes_of(sector, data, self.flash.page_bytes());
-                let tag = Tag { kind: Kind::Data, ends, logical: sector as u32, stamp: 0, extra: 0 };
+                let bytes = all.bytes_of(sector, data, flash.page_bytes());
+                let tag = Tag { ends, ..Tag::new(Kind::Data, sector as u32) };
                 let wrote = match target {
-                    Some(block) => self.program_in(block, offset, tag, bytes)?,
-                    None => self.append(part.block, Tag { kind: Kind::Log, ..tag }, bytes)?,
+                    Some(block) => program_in(flash, Place { block, page: offset }, tag, bytes)?,
+                    None => self.append(flash, part.block, Tag { kind: Kind::Log, ..tag }, bytes)?,
                 };
                 if let Wrote::Failed(_) = wrote {
                     return Ok(wrote);
@@ -177,37 +184,37 @@ impl<N: Nand> LogBlock<N> {
         Ok(Wrote::Done)
     }
 
-    fn program_in(&mut self, block: u32, page: u32, tag: Tag, data: &[u8]) -> Result<Wrote> {
-        let outcome = self.flash.program(Place { block, page }, tag, data, Cause::Host)?;
-        Ok(if outcome == Outcome::Done { Wrote::Done } else { Wrote::Failed(block) })
-    }
-
     /// Programs the next page of a data block's log block, which is opened where there is none.
-    pub(super) fn append(&mut self, owner: u32, tag: Tag, data: &[u8]) -> Result<Wrote> {
+    pub(super) fn append(&mut self, flash: &mut Flash<impl Nand>, owner: u32, tag: Tag, data: &[u8]) -> Result<Wrote> {
         let at = match self.log_of(owner) {
             Some(at) => at,
             None => {
-                let block = self.pool.take(&mut self.flash, Cause::Gc)?;
-                self.pool.commit(block);
-                self.logs.push(Log::new(block, owner, self.flash.pages_per_block()));
+                let block = flash.take(Cause::Gc)?;
+                flash.pool.commit(block);
+                self.logs.push(Log::new(block, owner, self.pages_per_block));
                 self.logs.len() - 1
             }
         };
         let Some(log) = self.logs.get_mut(at) else { return Err(Error::Failed) };
         if log.is_suspect() {
-            self.flash.use_up(log.next())?;
-            log.filled(self.flash.next_stamp() - 1);
+            flash.use_up(log.next())?;
+            log.filled(flash.next_stamp() - 1);
         }
-        let stamp = self.flash.next_stamp();
-        if self.flash.program(log.next(), tag, data, Cause::Host)? == Outcome::Failed {
+        let stamp = flash.next_stamp();
+        if flash.program(log.next(), tag, data, Cause::Host)? == Outcome::Failed {
             return Ok(Wrote::Failed(log.block));
         }
         match tag.kind {
             Kind::Trim => log.trimmed(data, stamp),
-            _ => log.wrote(tag.logical % self.flash.pages_per_block(), stamp),
+            _ => log.wrote(tag.logical % self.pages_per_block, stamp),
         }
         Ok(Wrote::Done)
     }
+}
+
+fn program_in(flash: &mut Flash<impl Nand>, at: Place, tag: Tag, data: &[u8]) -> Result<Wrote> {
+    let outcome = flash.program(at, tag, data, Cause::Host)?;
+    Ok(if outcome == Outcome::Done { Wrote::Done } else { Wrote::Failed(at.block) })
 }
 
 #[cfg(test)]

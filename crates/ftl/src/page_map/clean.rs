@@ -6,20 +6,20 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use super::victim::BlockView;
-use super::{PageMap, RESERVE_BLOCKS};
-use crate::flash::Found;
-use crate::flash::tag::{Kind, Tag};
+use super::PageMap;
+use super::trims::ranges_max;
+use crate::flash::Flash;
+use crate::sector_map::RESERVE_BLOCKS;
 use crate::{Error, Result};
 
-impl<N: Nand> PageMap<N> {
+impl PageMap {
     /// Cleans blocks until one can be taken for a request.
-    pub(super) fn make_room(&mut self) -> Result<()> {
-        if self.head.room(self.flash.pages_per_block()) > 0 {
+    pub(super) fn make_room(&mut self, flash: &mut Flash<impl Nand>) -> Result<()> {
+        if self.head.room(flash.pages_per_block()) > 0 {
             return Ok(());
         }
-        while self.pages.pool.free() <= RESERVE_BLOCKS {
-            if !self.clean_one()? {
+        while flash.pool.free() <= RESERVE_BLOCKS {
+            if !self.clean_one(flash)? {
                 return Err(Error::WornOut);
             }
         }
@@ -27,54 +27,44 @@ impl<N: Nand> PageMap<N> {
     }
 
     /// Cleans the block that is worth it most. Whether there was one.
-    pub(super) fn clean_one(&mut self) -> Result<bool> {
-        let now = self.flash.next_stamp();
-        let views = self.pages.closed().map(|(number, its)| BlockView {
-            block: number,
-            valid: u32::from(its.valid),
-            age: now.saturating_sub(self.written.get(number as usize).copied().unwrap_or(0)),
-        });
-        let Some(victim) = self.cleaning.choose(views, self.flash.pages_per_block()) else { return Ok(false) };
-        self.flash.counts_mut().merges += 1;
-        self.empty_block(victim)?;
-        self.pages.pool.release(victim);
-        self.give_up_failing()?;
+    pub(super) fn clean_one(&mut self, flash: &mut Flash<impl Nand>) -> Result<bool> {
+        let now = flash.next_stamp();
+        let age = |block: u32| now.saturating_sub(self.written.get(block as usize).copied().unwrap_or(0));
+        let Some(victim) = self.pages.victim(self.cleaning, |_| true, age) else { return Ok(false) };
+        flash.counts_mut().merges += 1;
+        self.empty_block(flash, victim)?;
+        flash.pool.release(victim);
+        self.give_up_failing(flash)?;
         Ok(true)
     }
 
     /// Writes anew whatever counts in blocks in which programs failed, and gives those up.
-    pub(super) fn give_up_failing(&mut self) -> Result<()> {
+    pub(super) fn give_up_failing(&mut self, flash: &mut Flash<impl Nand>) -> Result<()> {
         while let Some(block) = self.pages.next_failing() {
-            self.empty_block(block)?;
-            self.flash.mark_bad(block)?;
+            self.empty_block(flash, block)?;
+            flash.mark_bad(block)?;
         }
         Ok(())
     }
 
     /// Writes anew whatever counts in a block.
-    fn empty_block(&mut self, block: u32) -> Result<()> {
-        self.pages.counting_in(block).into_iter().try_for_each(|packed| self.move_page(packed))?;
+    fn empty_block(&mut self, flash: &mut Flash<impl Nand>, block: u32) -> Result<()> {
+        self.pages.counting_in(block).into_iter().try_for_each(|packed| self.move_page(flash, packed))?;
         self.pages.emptied(block);
         Ok(())
     }
 
-    fn move_page(&mut self, packed: u32) -> Result<()> {
+    fn move_page(&mut self, flash: &mut Flash<impl Nand>, packed: u32) -> Result<()> {
         if self.trims.contains_key(&packed) {
-            return self.move_trim(packed);
+            return self.move_trim(flash, packed);
         }
-        let found = self.flash.read(self.pages.place(packed), &mut [], Cause::Gc)?;
+        let found = flash.read(self.pages.place(packed), &mut [], Cause::Gc)?;
         let Some(sector) = found.tag().map(|tag| tag.logical).or_else(|| self.sector_at(packed)) else { return Ok(()) };
         if self.map.get(sector as usize) != Some(&packed) {
             return Ok(());
         }
-        let tag = Tag { kind: Kind::Merged, ends: true, logical: sector, stamp: 0, extra: 0 };
-        let is_readable = matches!(found, Found::Page(tag) if tag.kind.is_payload());
-        let to = if is_readable {
-            self.append(|flash, at| flash.program_buffer(at, tag, Cause::Gc))?
-        } else {
-            let tag = Tag { kind: Kind::Lost, ..tag };
-            self.append(|flash, at| flash.program_filled(at, tag, Cause::Gc, |_| {}))?
-        };
+        let to = self.pages.append_copy(flash, &mut self.head, sector, found)?;
+        self.written_at(to, flash.next_stamp() - 1);
         self.remap(sector, to);
         Ok(())
     }
@@ -85,7 +75,7 @@ impl<N: Nand> PageMap<N> {
     }
 
     /// Writes anew which sectors a page has given up, as far as they have not been written since.
-    fn move_trim(&mut self, packed: u32) -> Result<()> {
+    fn move_trim(&mut self, flash: &mut Flash<impl Nand>, packed: u32) -> Result<()> {
         let sectors = self.map.iter().zip(0..).filter(|(other, _)| **other == packed).map(|(_, sector)| sector);
         let mut ranges: Vec<(u32, u32)> = Vec::new();
         for sector in sectors {
@@ -94,6 +84,7 @@ impl<N: Nand> PageMap<N> {
                 _ => ranges.push((sector, 1)),
             }
         }
-        ranges.chunks(self.ranges_max()).try_for_each(|ranges| self.write_trim(ranges))
+        let most = ranges_max(flash.page_bytes());
+        ranges.chunks(most).try_for_each(|ranges| self.write_trim(flash, ranges))
     }
 }

@@ -7,7 +7,6 @@
 mod clean;
 mod recover;
 mod trims;
-pub mod victim;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -15,25 +14,35 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use crate::device::{Layer, Span, visit_pages};
-use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
-use crate::flash::pages::{Head, Pages};
+use crate::Result;
+use crate::block_use::BlockUse;
+use crate::device::Span;
+use crate::flash::anchor::{Anchors, Record};
+use crate::flash::cleaning::Cleaning;
+use crate::flash::head::Head;
+use crate::flash::pages::{NOWHERE, Pages};
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Flash, Found, Outcome, Place};
-use crate::look::BlockUse;
-use crate::settings::{Format, Options};
-use crate::{Error, Result, Scheme};
-use victim::Cleaning;
+use crate::flash::{Flash, Outcome, Place, SectorPlace};
+use crate::sector_map::{RESERVE_BLOCKS, SchemeRow, SectorMap};
+use crate::settings::Options;
 
-/// A sector that stands nowhere: it reads as zeros.
-const NOWHERE: u32 = u32::MAX;
-/// Free blocks that only cleaning takes: one to copy to, and two for others that go bad in it.
-const RESERVE_BLOCKS: u32 = 3;
+/// The row of the scheme that cleans the block with the fewest pages that count.
+pub const GREEDY: SchemeRow = SchemeRow {
+    name: "page-greedy",
+    letters: "P/G",
+    code: 3,
+    is_atomic: false,
+    logs_min: 0,
+    limits_map_blocks: false,
+    usual: |_, format| format,
+};
 
-/// A block device that maps pages.
+/// The row of the scheme that cleans blocks by cost and benefit.
+pub const COST_BENEFIT: SchemeRow = SchemeRow { name: "page-cost-benefit", letters: "P/C", code: 4, ..GREEDY };
+
+/// Where sectors stand in pages.
 #[derive(Clone, Debug)]
-pub struct PageMap<N> {
-    flash: Flash<N>,
+pub struct PageMap {
     cleaning: Cleaning,
     /// Where each sector stands, as a number of a page.
     map: Vec<u32>,
@@ -43,65 +52,9 @@ pub struct PageMap<N> {
     head: Head,
     /// Pages that list sectors given up, and how many sectors stand there still.
     trims: BTreeMap<u32, u32>,
-    has_failed: bool,
 }
 
-/// The way in which a scheme of this kind cleans.
-fn cleaning(scheme: Scheme) -> Result<Cleaning> {
-    match scheme {
-        Scheme::PageGreedy => Ok(Cleaning::Greedy),
-        Scheme::PageCostBenefit => Ok(Cleaning::CostBenefit),
-        _ => Err(Error::NoVolume("it is of another scheme")),
-    }
-}
-
-impl<N: Nand> PageMap<N> {
-    /// Makes a volume in which every sector reads as zeros.
-    pub fn format(chip: N, scheme: Scheme, format: &Format, options: Options) -> Result<Self> {
-        let mut flash = Flash::new(chip, format.volume, options.payload)?;
-        let bad = (ANCHOR_BLOCKS..flash.blocks()).filter(|&block| flash.is_bad(block)).count() as u32;
-        let data_blocks = (flash.blocks() - bad).saturating_sub(format.extra_blocks);
-        if format.extra_blocks < ANCHOR_BLOCKS + RESERVE_BLOCKS + 2 || data_blocks == 0 {
-            return Err(Error::Unfit("seven extra blocks are needed"));
-        }
-        let record = Record { volume: format.volume, scheme: scheme.code(), data_blocks, logs: 0, ..Record::default() };
-        Anchors::format(&mut flash)?.write(&mut flash, &record)?;
-        let mut device = Self::empty(flash, cleaning(scheme)?, data_blocks);
-        let free = (ANCHOR_BLOCKS..device.flash.blocks()).filter(|&block| !device.flash.is_bad(block));
-        free.for_each(|block| device.pages.pool.release(block));
-        Ok(device)
-    }
-
-    fn empty(flash: Flash<N>, cleaning: Cleaning, data_blocks: u32) -> Self {
-        let sectors = data_blocks as usize * flash.pages_per_block() as usize;
-        let (pages, written) = (Pages::new(&flash), alloc::vec![0; flash.blocks() as usize]);
-        Self {
-            flash,
-            cleaning,
-            map: alloc::vec![NOWHERE; sectors],
-            pages,
-            written,
-            head: Head::default(),
-            trims: BTreeMap::new(),
-            has_failed: false,
-        }
-    }
-
-    /// Gives the chip back.
-    pub fn into_chip(self) -> N {
-        self.flash.into_chip()
-    }
-
-    /// Bytes of memory the scheme takes, one page buffer and the chip left out.
-    pub fn ram_bytes(&self) -> usize {
-        size_of::<Self>() - size_of::<Flash<N>>()
-            + self.flash.ram_bytes()
-            + self.map.capacity() * size_of::<u32>()
-            + self.pages.ram_bytes()
-            + self.written.capacity() * size_of::<u64>()
-            + self.trims.len() * 2 * size_of::<u32>()
-    }
-
+impl PageMap {
     /// A sector stands in another page now.
     fn remap(&mut self, sector: u32, packed: u32) {
         let Some(slot) = self.map.get_mut(sector as usize) else { return };
@@ -123,10 +76,13 @@ impl<N: Nand> PageMap<N> {
     }
 
     /// Programs the head's next page, `program` doing so: it counts. The page's number.
-    fn append(&mut self, program: impl FnMut(&mut Flash<N>, Place) -> Result<Outcome>) -> Result<u32> {
-        let packed = self.pages.append(&mut self.flash, &mut self.head, program)?;
-        self.pages.counts_now(packed);
-        self.written_at(packed, self.flash.next_stamp() - 1);
+    fn append<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        program: impl FnMut(&mut Flash<N>, Place) -> Result<Outcome>,
+    ) -> Result<u32> {
+        let packed = self.pages.append(flash, &mut self.head, program)?;
+        self.written_at(packed, flash.next_stamp() - 1);
         Ok(packed)
     }
 
@@ -138,78 +94,75 @@ impl<N: Nand> PageMap<N> {
         }
     }
 
-    fn write_sector(&mut self, sector: u64, data: &[u8]) -> Result<()> {
-        self.make_room()?;
-        let tag = Tag { kind: Kind::Data, ends: true, logical: sector as u32, stamp: 0, extra: 0 };
-        let packed = self.append(|flash, at| flash.program(at, tag, data, Cause::Host))?;
-        self.remap(sector as u32, packed);
-        self.give_up_failing()
-    }
-
-    /// Does one step of work ahead of need. Whether there was one to do.
-    pub fn background(&mut self) -> Result<bool> {
-        self.change(|device| {
-            if device.pages.pool.free() < RESERVE_BLOCKS + 2 && device.clean_one()? {
-                return Ok(true);
-            }
-            device.pages.pool.erase_ahead(&mut device.flash, Cause::Gc)
-        })
-    }
-
-    /// Reads everything that counts; a line for whatever is not as it should be.
-    pub fn check(&mut self) -> Result<Vec<String>> {
-        let mut findings = self.used_twice()?;
-        findings.extend(self.unreadable()?);
-        let mut pages: Vec<u32> = self.map.iter().copied().filter(|&packed| packed != NOWHERE).collect();
-        pages.sort_unstable();
-        pages.dedup();
-        findings.extend(self.pages.differences(&pages));
-        Ok(findings)
+    fn write_sector(&mut self, flash: &mut Flash<impl Nand>, sector: u32, data: &[u8]) -> Result<()> {
+        self.make_room(flash)?;
+        let tag = Tag::new(Kind::Data, sector);
+        let packed = self.append(flash, |flash, at| flash.program(at, tag, data, Cause::Host))?;
+        self.remap(sector, packed);
+        self.give_up_failing(flash)
     }
 }
 
-impl<N: Nand> Layer for PageMap<N> {
-    type Chip = N;
+impl SectorMap for PageMap {
+    const ROWS: &'static [SchemeRow] = &[GREEDY, COST_BENEFIT];
 
-    fn flash(&self) -> &Flash<N> {
-        &self.flash
+    fn empty(flash: &Flash<impl Nand>, record: &Record, _options: Options) -> Result<Self> {
+        let sectors = record.data_blocks as usize * flash.pages_per_block() as usize;
+        let is_greedy = record.scheme == GREEDY.code;
+        Ok(Self {
+            cleaning: if is_greedy { Cleaning::Greedy } else { Cleaning::CostBenefit },
+            map: alloc::vec![NOWHERE; sectors],
+            pages: Pages::new(flash),
+            written: alloc::vec![0; flash.blocks() as usize],
+            head: Head::default(),
+            trims: BTreeMap::new(),
+        })
     }
 
-    fn flash_mut(&mut self) -> &mut Flash<N> {
-        &mut self.flash
+    fn recover(&mut self, flash: &mut Flash<impl Nand>, _anchors: Anchors, _record: Record) -> Result<()> {
+        self.read_settled(flash)
     }
 
-    fn has_failed(&mut self) -> &mut bool {
-        &mut self.has_failed
-    }
-
-    fn all_sectors(&self) -> u64 {
+    fn sectors(&self) -> u64 {
         self.map.len() as u64
     }
 
-    fn write_sectors(&mut self, span: Span, data: &[u8]) -> Result<()> {
-        let pages = data.chunks_exact(self.flash.page_bytes());
-        (span.first..).zip(pages).try_for_each(|(sector, data)| self.write_sector(sector, data))
+    fn find(&mut self, _flash: &mut Flash<impl Nand>, sector: u32) -> Result<SectorPlace> {
+        let packed = self.map.get(sector as usize).copied().unwrap_or(NOWHERE);
+        let is_trimmed = self.trims.contains_key(&packed);
+        Ok(if is_trimmed { SectorPlace::Nowhere } else { self.pages.sector_place(packed) })
     }
 
-    fn trim_sectors(&mut self, span: Span) -> Result<()> {
-        self.trim_span(span)
+    fn write(&mut self, flash: &mut Flash<impl Nand>, span: Span, data: &[u8]) -> Result<()> {
+        let mut pages = span.pages(data, flash.page_bytes());
+        pages.try_for_each(|(sector, data)| self.write_sector(flash, sector, data))
     }
 
-    fn visit_uses(&mut self, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
-        visit_pages(&self.pages, &self.head, |_| false, visit);
+    fn trim(&mut self, flash: &mut Flash<impl Nand>, span: Span) -> Result<()> {
+        self.trim_span(flash, span)
+    }
+
+    fn step(&mut self, flash: &mut Flash<impl Nand>) -> Result<bool> {
+        Ok(flash.pool.free() < RESERVE_BLOCKS + 2 && self.clean_one(flash)?)
+    }
+
+    fn differences(&mut self, _flash: &mut Flash<impl Nand>) -> Result<Vec<String>> {
+        let mut pages: Vec<u32> = self.map.iter().copied().filter(|&packed| packed != NOWHERE).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        Ok(self.pages.differences(&pages))
+    }
+
+    fn visit_uses(&mut self, _flash: &mut Flash<impl Nand>, visit: &mut dyn FnMut(u32, BlockUse)) -> Result<()> {
+        self.pages.visit_uses(self.head.block(), |_| false, visit);
         Ok(())
     }
 
-    fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
-        let packed = self.map.get(sector as usize).copied().unwrap_or(NOWHERE);
-        if packed == NOWHERE || self.trims.contains_key(&packed) {
-            data.fill(0);
-            return Ok(());
-        }
-        match self.flash.read(self.pages.place(packed), data, Cause::Host)? {
-            Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => Ok(()),
-            _ => Err(Error::Unreadable { sector }),
-        }
+    fn ram_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.map.capacity() * size_of::<u32>()
+            + self.pages.ram_bytes()
+            + self.written.capacity() * size_of::<u64>()
+            + self.trims.len() * 2 * size_of::<u32>()
     }
 }

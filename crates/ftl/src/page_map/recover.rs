@@ -7,52 +7,49 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
+use super::PageMap;
 use super::trims::ranges;
-use super::{NOWHERE, PageMap, cleaning};
-use crate::device::Layer;
-use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors};
+use crate::Result;
+use crate::flash::pages::NOWHERE;
 use crate::flash::tag::{Kind, Tag};
-use crate::flash::{Found, Place};
-use crate::settings::Options;
-use crate::{Error, Result, Scheme};
+use crate::flash::{Flash, Place, newer, still_reads, to_write_anew};
 
 /// The latest page of a sector.
 type Latest = (u64, u32);
 
-impl<N: Nand> PageMap<N> {
-    /// Opens the volume on a chip.
-    pub fn open(chip: N, options: Options) -> Result<Self> {
-        let (flash, _, record) = Anchors::open(chip, options.payload)?;
-        let scheme = Scheme::from_code(record.scheme).ok_or(Error::NoVolume("its scheme is not known"))?;
-        let mut device = Self::empty(flash, cleaning(scheme)?, record.data_blocks);
-        let mut newest = device.read_all()?;
-        while !crate::flash::still_reads(&mut device.flash, newest)? {
-            newest = device.read_all()?;
+impl PageMap {
+    /// Reads the whole chip until the newest page reads as it did, and goes on in the block of that.
+    pub(super) fn read_settled(&mut self, flash: &mut Flash<impl Nand>) -> Result<()> {
+        let mut newest = self.read_all(flash)?;
+        while !still_reads(flash, newest)? {
+            newest = self.read_all(flash)?;
         }
         if let Some((at, _)) = newest {
-            device.pages.reopen(&mut device.flash, &mut device.head, at.block)?;
+            self.pages.reopen(flash, &mut self.head, at.block)?;
         }
-        device.write_anew(newest)?;
-        Ok(device)
+        let is_latest = |_: &Flash<_>, sector, at| self.map.get(sector as usize) == Some(&self.pages.pack(at));
+        match to_write_anew(flash, newest, is_latest)? {
+            Some((sector, data)) => self.write_sector(flash, sector, &data),
+            None => Ok(()),
+        }
     }
 
     /// Reads the whole chip. The newest page.
-    fn read_all(&mut self) -> Result<Option<(Place, Tag)>> {
+    fn read_all(&mut self, flash: &mut Flash<impl Nand>) -> Result<Option<(Place, Tag)>> {
         let mut latest: Vec<Latest> = alloc::vec![(0, NOWHERE); self.map.len()];
         let mut newest: Option<(Place, Tag)> = None;
         let mut trims = Vec::new();
-        for block in (ANCHOR_BLOCKS..self.flash.blocks()).filter(|&block| !self.flash.is_bad(block)).collect::<Vec<_>>()
-        {
-            for page in 0..self.flash.pages_per_block() {
+        for block in flash.usable().collect::<Vec<_>>() {
+            for page in 0..flash.pages_per_block() {
                 let at = Place { block, page };
-                let Some(tag) = self.flash.read(at, &mut [], Cause::Metadata)?.tag() else { continue };
-                self.flash.saw_stamp(tag.stamp);
-                newest = crate::flash::newer(newest, Some((at, tag)));
+                let Some(tag) = flash.read(at, &mut [], Cause::Metadata)?.tag() else { continue };
+                flash.saw_stamp(tag.stamp);
+                newest = newer(newest, Some((at, tag)));
                 let packed = self.pages.pack(at);
                 let its = match tag.kind {
                     Kind::Trim => {
                         trims.push(packed);
-                        ranges(self.flash.page(), tag.logical)
+                        ranges(flash.page(), tag.logical)
                     }
                     Kind::Data | Kind::Merged | Kind::Lost => alloc::vec![(tag.logical, 1)],
                     _ => continue,
@@ -64,12 +61,12 @@ impl<N: Nand> PageMap<N> {
                 }
             }
         }
-        self.adopt(&latest, &trims);
+        self.adopt(flash, &latest, &trims);
         Ok(newest)
     }
 
     /// Counts what the latest pages of all sectors come to.
-    fn adopt(&mut self, latest: &[Latest], trims: &[u32]) {
+    fn adopt(&mut self, flash: &mut Flash<impl Nand>, latest: &[Latest], trims: &[u32]) {
         self.trims.clear();
         self.pages.clear();
         self.written.fill(0);
@@ -89,19 +86,6 @@ impl<N: Nand> PageMap<N> {
             self.pages.counts_now(packed);
             self.written_at(packed, stamp);
         }
-        self.pages.adopt(&self.flash);
-    }
-
-    /// The newest page is written anew, if it counts.
-    fn write_anew(&mut self, newest: Option<(Place, Tag)>) -> Result<()> {
-        let Some((at, tag)) = newest.filter(|(_, tag)| tag.kind.is_payload()) else { return Ok(()) };
-        if self.map.get(tag.logical as usize) != Some(&self.pages.pack(at)) {
-            return Ok(());
-        }
-        let mut data = alloc::vec![0; self.flash.page_bytes()];
-        match self.flash.read(at, &mut data, Cause::Metadata)? {
-            Found::Page(_) => self.change(|device| device.write_sector(u64::from(tag.logical), &data)),
-            Found::Erased | Found::Unreadable => Ok(()),
-        }
+        self.pages.adopt(flash);
     }
 }

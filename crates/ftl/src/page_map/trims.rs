@@ -6,37 +6,33 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use super::{NOWHERE, PageMap};
+use super::PageMap;
 use crate::Result;
 use crate::device::Span;
 use crate::flash::Flash;
+use crate::flash::pages::NOWHERE;
 use crate::flash::tag::{Kind, Tag};
 
 /// Bytes of a range: its first sector, and how many there are.
 const RANGE_BYTES: usize = 8;
 
-impl<N: Nand> PageMap<N> {
+impl PageMap {
     /// Gives a span up.
-    pub(super) fn trim_span(&mut self, span: Span) -> Result<()> {
+    pub(super) fn trim_span(&mut self, flash: &mut Flash<impl Nand>, span: Span) -> Result<()> {
         let sectors = span.first as usize..(span.first + span.count) as usize;
         let holds = self.map.get(sectors).unwrap_or_default().iter().any(|&packed| packed != NOWHERE);
         if !holds {
             return Ok(());
         }
-        self.make_room()?;
-        self.write_trim(&[(span.first as u32, span.count as u32)])?;
-        self.give_up_failing()
-    }
-
-    /// Ranges that fit a page, after how many there are.
-    pub(super) fn ranges_max(&self) -> usize {
-        (self.flash.page_bytes() / RANGE_BYTES - 1).max(1)
+        self.make_room(flash)?;
+        self.write_trim(flash, &[(span.first as u32, span.count as u32)])?;
+        self.give_up_failing(flash)
     }
 
     /// Writes a page that gives these ranges up.
-    pub(super) fn write_trim(&mut self, ranges: &[(u32, u32)]) -> Result<()> {
-        let tag = Tag { kind: Kind::Trim, ends: true, logical: ranges.len() as u32, stamp: 0, extra: 0 };
-        let packed = self.append(|flash: &mut Flash<N>, at| {
+    pub(super) fn write_trim(&mut self, flash: &mut Flash<impl Nand>, ranges: &[(u32, u32)]) -> Result<()> {
+        let tag = Tag::new(Kind::Trim, ranges.len() as u32);
+        let packed = self.append(flash, |flash, at| {
             flash.program_filled(at, tag, Cause::Metadata, |page| {
                 let bytes =
                     ranges.iter().flat_map(|(first, count)| first.to_le_bytes().into_iter().chain(count.to_le_bytes()));
@@ -49,6 +45,11 @@ impl<N: Nand> PageMap<N> {
         }
         Ok(())
     }
+}
+
+/// Ranges that fit a page of so many bytes.
+pub(super) fn ranges_max(page_bytes: usize) -> usize {
+    (page_bytes / RANGE_BYTES - 1).max(1)
 }
 
 /// The ranges that a page gives up, as many as its tag says.
