@@ -6,5 +6,6 @@ pub mod bench;
 pub mod experiment;
 pub mod layers;
 pub mod play;
+mod processor_time;
 pub mod report;
 pub mod trace;

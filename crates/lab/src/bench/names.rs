@@ -3,13 +3,13 @@
 //! Invariant: both halves of a comparison make the same calls in the same order on chips of the same kind; what is
 //! compared is cost per name, in flash time and in processor time.
 
-use cpu_time::ProcessTime;
 use emulator::Chip;
 use flexfs_core::{HOST_CACHE_BYTES, Ino, NewNode, ROOT_INO, kind};
 use serde::Serialize;
 
 use super::volume::{Volume, chip, format, report};
 use super::{BenchError, Config, Progress, Report, Workload};
+use crate::processor_time::ProcessorTime;
 use torture::content::mix;
 
 /// Entries of the one large directory, and of each of the small ones, which are as many together.
@@ -78,7 +78,7 @@ fn cost(
     volume: &mut Volume<Chip>,
     part: impl FnOnce(&mut Volume<Chip>) -> Result<(), BenchError>,
 ) -> Result<Cost, BenchError> {
-    let (before_ns, cpu) = (volume.fs.chip().counters().flash_ns, ProcessTime::now());
+    let (before_ns, cpu) = (volume.fs.chip().counters().flash_ns, ProcessorTime::now());
     part(volume)?;
     let cpu_s = cpu.elapsed().as_secs_f64();
     Ok(Cost { flash_s: (volume.fs.chip().counters().flash_ns - before_ns) as f64 / 1e9, cpu_s })

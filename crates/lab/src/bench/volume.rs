@@ -1,7 +1,6 @@
 //! A volume under measurement: the file system on its chip, the chip's clock as its time, and the longest wait of a
 //! call. Invariant: every call that a workload makes goes through `call`, so none is left out of the longest wait.
 
-use cpu_time::ProcessTime;
 use emulator::Chip;
 use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, ROOT_INO, kind};
 use rand::{RngExt, SeedableRng};
@@ -10,6 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use super::step::Step;
 use super::waits::{Distribution, Waits};
 use super::{BenchError, Config, OPERATIONS_PER_IDLE, Report, Workload};
+use crate::processor_time::ProcessorTime;
 use torture::content::mix;
 use torture::crash::{BASE_NS, Emulated};
 
@@ -40,7 +40,7 @@ impl Pool {
 pub struct Volume<N: Emulated> {
     pub fs: Fs<N>,
     worst_op_ns: u64,
-    cpu: ProcessTime,
+    cpu: ProcessorTime,
     idle_ns: Option<u64>,
     /// When the next call comes, if a background step went on past that time.
     arrival_ns: Option<u64>,
@@ -81,7 +81,7 @@ impl<N: Emulated> Volume<N> {
         Ok(Self {
             fs,
             worst_op_ns: 0,
-            cpu: ProcessTime::now(),
+            cpu: ProcessorTime::now(),
             idle_ns: config.idle_ns,
             arrival_ns: None,
             operation_ns: 0,
@@ -259,6 +259,6 @@ impl Volume<Chip> {
         self.fs.chip_mut().reset_counters();
         (self.worst_op_ns, self.operation_ns) = (0, 0);
         (self.operations, self.steps) = (Waits::default(), Waits::default());
-        self.cpu = ProcessTime::now();
+        self.cpu = ProcessorTime::now();
     }
 }

@@ -3,13 +3,13 @@
 //!
 //! Invariant: what is counted is a steady state: as many writes as the half has sectors come before it.
 
-use cpu_time::ProcessTime;
 use emulator::Profile;
 use ftl::{BlockDevice, Device, Scheme};
 use serde::Serialize;
 
 use super::{Doing, Foresight, LayerError, LayerPlayer, Request, Work, made, options};
 use crate::bench::{Distribution, OPERATIONS_PER_IDLE};
+use crate::processor_time::ProcessorTime;
 use torture::ops::Supply;
 
 /// Writes that are counted.
@@ -73,7 +73,7 @@ pub fn bench(config: &LayerConfig, progress: &mut dyn FnMut(u64, u64)) -> Result
     writes.play(&mut player, half, &mut |done| progress(done, all))?;
     let (before, before_ns) = (*player.device().counts(), player.device().chip().counters().flash_ns);
     player.take_waits();
-    let cpu = ProcessTime::now();
+    let cpu = ProcessorTime::now();
     writes.play(&mut player, WRITES, &mut |done| progress(done, all))?;
     let cpu_s = cpu.elapsed().as_secs_f64();
     let (responses, steps) = player.take_waits();

@@ -9,7 +9,6 @@ mod checked;
 mod dense;
 mod shadow;
 
-use cpu_time::ProcessTime;
 use emulator::{Chip, Profile};
 use ftl::{BlockDevice, Device, Options, Scheme, TooLarge};
 use nand::{CellMode, Nand};
@@ -17,6 +16,7 @@ use serde::Serialize;
 
 use super::{Doing, Foresight, LayerError, LayerPlayer, Work, made, made_on};
 use crate::bench::{Distribution, Waits};
+use crate::processor_time::ProcessorTime;
 use crate::trace::block::{BlockOp, BlockRequest, BlockTrace};
 
 use before::before;
@@ -121,7 +121,7 @@ pub fn replay(
     let sectors_before = replaying.prepare(trace, progress)?;
     let device = replaying.player.device();
     let (before, before_ns) = (*device.counts(), device.chip().counters().flash_ns);
-    let cpu = ProcessTime::now();
+    let cpu = ProcessorTime::now();
     replaying.play(trace, progress)?;
     let cpu_s = cpu.elapsed().as_secs_f64();
     let Replaying { mut player, mut checked, dense, reads, writes, .. } = replaying;
