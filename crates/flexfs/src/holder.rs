@@ -9,9 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::cli::Helper;
-use crate::fuse::mountpoint::{MOUNT_TYPE, Mount, mounts_of};
-use crate::monitor;
+use crate::mount_table::{MOUNT_TYPE, Mount, mounts_of};
+use crate::{monitor, program};
 
 /// Who holds an image.
 pub enum Holder {
@@ -70,9 +69,8 @@ fn lock_holders(path: &Path) -> Vec<String> {
     table.lines().filter_map(holder).collect()
 }
 
-/// Whether a process is a server: `flexfs mount`, or the helper of mount(8).
+/// Whether a process is a server, by its command line.
 fn is_server(pid: &str) -> bool {
     let line = fs::read(Path::new("/proc").join(pid).join("cmdline")).unwrap_or_default();
-    let mut arguments = line.split(|&byte| byte == 0).map(OsStr::from_bytes);
-    arguments.next().is_some_and(Helper::is_named) || arguments.any(|argument| argument == "mount")
+    program::is_server(line.split(|&byte| byte == 0).map(OsStr::from_bytes))
 }

@@ -1,8 +1,21 @@
 //! The `flexfs` program: one command a file under `cmd`, the FUSE server under `fuse`.
 //!
+//! The rooms, from the ground up; a room uses only rooms that come before it:
+//!
+//! - the host: `host`, `destination`, `clock`, `interrupt`, `program`;
+//! - words for people: `output`, `progress`, `size`;
+//! - chips: `block_kind`, `chips`, `chip_figures`;
+//! - servers that run already: `mount_table`, `monitor`, `holder`, `waiting`;
+//! - images: `foreign`, `root_damage`, `translation`, `image`, `new_image`;
+//! - volumes: `health`, `figures`, `attribute_names`, `tree`, `fuse`;
+//! - volumes at work: `top`, `bench_fuse`, `play_in`;
+//! - the command line: `cli`;
+//! - the commands: `cmd`.
+//!
 //! Invariant: whatever goes wrong, standard error gets one line that names what, and, where something can be done
 //! about it, what; the exit status is not 0; standard output carries results and nothing else.
 
+mod attribute_names;
 mod bench_fuse;
 mod block_kind;
 mod chip_figures;
@@ -20,10 +33,13 @@ mod host;
 mod image;
 mod interrupt;
 mod monitor;
+mod mount_table;
 mod new_image;
 mod output;
 mod play_in;
+mod program;
 mod progress;
+mod root_damage;
 mod size;
 mod top;
 mod translation;
@@ -35,16 +51,15 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser};
 
-use cli::{Cli, Command, Helper};
+use cli::{Cli, Command, Helper, WRONG_USAGE};
 use interrupt::Interrupted;
 
 /// Exit statuses of `fsck`, as e2fsck's.
 const FSCK_OPERATIONAL: u8 = 8;
 const FSCK_USAGE: u8 = 16;
 
-/// Exit statuses of every other command.
+/// Exit status of every other command that failed.
 const FAILED: u8 = 1;
-const USAGE: u8 = 2;
 
 /// Exit status of a helper of mount(8) that was called wrongly.
 const HELPER_USAGE: u8 = 1;
@@ -53,10 +68,10 @@ fn main() -> ExitCode {
     if let Some(mount) = fuse::handover::asked_for() {
         return fuse::handover::wait(mount.as_ref());
     }
-    if std::env::args_os().next().is_some_and(|program| Helper::is_named(&program)) {
+    if std::env::args_os().next().is_some_and(|name| program::is_helper(&name)) {
         return match Helper::try_parse() {
             Ok(args) => cmd::mount::help_mount(&args),
-            Err(error) => refuse(&error, "mount.fuse.flexfs", HELPER_USAGE),
+            Err(error) => refuse(&error, program::HELPER, HELPER_USAGE),
         };
     }
     let parsed = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
@@ -96,7 +111,7 @@ fn refuse_command(error: &clap::Error) -> ExitCode {
     let commands = cli::command();
     let known = commands.get_subcommands().map(clap::Command::get_name).find(|&known| command == known);
     let name = known.map_or_else(|| "flexfs".to_owned(), |known| format!("flexfs {known}"));
-    refuse(error, &name, if command == "fsck" { FSCK_USAGE } else { USAGE })
+    refuse(error, &name, if command == "fsck" { FSCK_USAGE } else { WRONG_USAGE })
 }
 
 /// Answers a command line that is no order: help as asked for, anything else in one line and with this exit status.

@@ -16,7 +16,7 @@ use super::null::Null;
 use crate::clock::now_ns;
 use crate::fuse::connection::connect;
 use crate::fuse::mountpoint::Mounted;
-use crate::fuse::{Attach, Manner, Recordings, Serving, end_of_session};
+use crate::fuse::{Attach, MountManner, Recordings, Serving, end_of_session};
 use crate::new_image;
 
 /// Decides the chance events of the chip.
@@ -39,7 +39,7 @@ impl Target {
         let mut chip = Chip::new(profile, SEED)?;
         let refused = |error: Error| anyhow!("{}: {error}", profile.name);
         Fs::format(&mut chip, &new_image::format_options("bench")?).map_err(refused)?;
-        let manner = Manner::default();
+        let manner = MountManner::default();
         let options = MountOptions { policy, times: manner.times(), now_ns: now_ns(), ..MountOptions::default() };
         let fs = Fs::mount(chip, options).map_err(|(_, error)| refused(error))?;
         let to = Attach {
@@ -61,7 +61,7 @@ impl Target {
 
     /// The null file system, mounted on `root` in the same way.
     pub fn null(root: &Path) -> Result<Self> {
-        let (mounted, device) = Mounted::new(root, Path::new("null"), &Manner::default())?;
+        let (mounted, device) = Mounted::new(root, Path::new("null"), &MountManner::default())?;
         let mounted = Arc::new(mounted);
         let null = Null::default();
         let read_bytes = null.read_bytes();

@@ -37,6 +37,9 @@ pub use torture::{Formatted, Torture};
 pub use values::Benchmark;
 use values::{label, lifetime, number, owner, profile, profile_help, uuid};
 
+/// Exit status of a command line that is no order, of every command but `fsck`.
+pub const WRONG_USAGE: u8 = 2;
+
 /// FlexFS: a file system for NAND flash that writes at SLC speed and keeps MLC capacity.
 ///
 /// It works on an emulated flash chip in an image file: torn pages, wear and bad blocks included.

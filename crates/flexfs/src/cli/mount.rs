@@ -1,7 +1,6 @@
 //! What `flexfs mount` takes, and what mount(8) hands to a helper; both end in the same [`Settings`].
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, Parser};
@@ -13,10 +12,7 @@ use rustix::process::geteuid;
 use super::settings::{Settings, option};
 use super::values::{Compress, cache, cache_help, policy, profile, profile_help};
 use crate::fuse::pacing::Timing;
-use crate::size;
-
-/// The names under which the program is a helper of mount(8), for the types `fuse.flexfs` and `flexfs`.
-const HELPER_NAMES: [&str; 2] = ["mount.fuse.flexfs", "mount.flexfs"];
+use crate::{program, size};
 
 /// Mount an image on a directory.
 #[derive(Args)]
@@ -133,7 +129,7 @@ impl Mount {
 
 /// Mount an image in the background, as mount(8) asks a helper to.
 #[derive(Parser)]
-#[command(name = "mount.fuse.flexfs", version)]
+#[command(name = program::HELPER, version)]
 #[command(after_help = "\
 Examples:
   mount -t fuse.flexfs -o relatime /srv/flash.img /mnt
@@ -166,12 +162,6 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// Whether a program of this name is the helper.
-    pub fn is_named(program: &OsStr) -> bool {
-        let name = Path::new(program).file_name();
-        HELPER_NAMES.iter().any(|helper| name == Some(OsStr::new(helper)))
-    }
-
     pub fn settings(&self) -> Result<Settings> {
         let mut settings = Settings::default();
         // mount(8) does not pass on what it takes for granted, suid and dev, but always what limits other users.

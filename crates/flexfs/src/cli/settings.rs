@@ -13,7 +13,7 @@ use flexfs_core::{Atime, Policy, Wanted};
 use rustix::mount::MountFlags;
 
 use super::values::{Compress, Offered, cache, lifetime, policy_named, read_profile};
-use crate::fuse::Manner;
+use crate::fuse::MountManner;
 use crate::fuse::pacing::Timing;
 use crate::fuse::power::Source;
 use crate::size;
@@ -42,7 +42,7 @@ pub struct Settings {
     pub power: Source,
     /// Whether only the flags of a mount that is there are to be changed.
     pub remount: bool,
-    pub manner: Manner,
+    pub manner: MountManner,
 }
 
 impl Default for Settings {
@@ -61,7 +61,7 @@ impl Default for Settings {
             record_decisions: None,
             power: Source::Auto,
             remount: false,
-            manner: Manner::default(),
+            manner: MountManner::default(),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{cli, image, output, progress};
 const INCOMPLETE: u8 = 1;
 
 pub fn run(args: &cli::Get) -> Result<ExitCode> {
-    let mut fs = image::open_to_look(&args.image).map_err(|refused| refused.into_error(&args.image))?;
+    let mut fs = image::probe(&args.image)?.into_files(&args.image)?;
     let mut tree = Tree { fs: &mut fs, image: &args.image };
     let path = args.path.as_bytes();
     let found = tree.find(path)?;

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow};
 
 use crate::figures::Figures;
-use crate::image::{self, Refused};
+use crate::image::{self, Content};
 use crate::monitor::{self, Form};
-use crate::tree::damage;
-use crate::{cli, output, translation};
+use crate::root_damage::RootDamage;
+use crate::translation::FtlFigures;
+use crate::{cli, output};
 
 pub fn run(args: &cli::Info) -> Result<ExitCode> {
     let (path, form) = (&args.look.image, if args.look.json { Form::Json } else { Form::Table });
@@ -16,15 +17,14 @@ pub fn run(args: &cli::Info) -> Result<ExitCode> {
         output::say(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut fs = match image::open_to_look(path) {
-        Ok(fs) => fs,
-        Err(Refused::Translation(held)) => {
-            output::say(&translation::figures::Figures::of(&held, path)?.shown(form))?;
+    let mut fs = match image::probe(path)? {
+        Content::Sectors(layer) => {
+            output::say(&FtlFigures::of(&layer, path)?.shown(form))?;
             return Ok(ExitCode::SUCCESS);
         }
-        Err(refused) => return Err(refused.into_error(path)),
+        content => content.into_files(path)?,
     };
-    let damage = damage::root(&mut fs).map(|damage| damage.why);
+    let damage = RootDamage::of(&mut fs).map(|damage| damage.why);
     let figures =
         Figures::of(&mut fs, path).map_err(|error| anyhow!("{}: {}", path.display(), image::explain(&error, path)))?;
     output::say(&figures.with_damage(damage).shown(form))?;

@@ -1,5 +1,6 @@
 //! The commands, one a file: each takes its arguments and gives an exit status.
 
+mod background;
 pub mod bench;
 pub mod completions;
 pub mod dump;
@@ -15,7 +16,6 @@ pub mod mount;
 pub mod put;
 mod recordings;
 mod remount;
-mod repair;
 pub mod replay;
 pub mod repro;
 pub mod rm;

@@ -2,45 +2,36 @@
 //!
 //! mount(8) may ask for it too, when the program is named as its helper; that is always in the background.
 //!
-//! In the background the program runs itself again, in a session of its own, with its standard output as a pipe
-//! back: a line on it says that the mount works, its end without one that it does not. Invariant: what can be
-//! refused is refused before anything is made, and the foreground's exit status tells whether the mount works.
+//! Invariant: an order that cannot be carried out is refused before anything is made.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail};
 use flexfs_core::MountOptions;
-use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
-use rustix::process::{Signal, set_parent_process_death_signal};
 use torture::record::Header;
 
+use super::background::{detach, end_with_parent, is_detached, start_in_background};
 use super::{recordings, remount};
 use crate::cli::Settings;
 use crate::clock::now_ns;
-use crate::fuse::mountpoint::{DEVICE, MOUNT_TYPE, mounts};
+use crate::fuse::mountpoint::DEVICE;
 use crate::fuse::{Attach, Serving, take_signals};
 use crate::host::At;
 use crate::interrupt::Interrupt;
+use crate::mount_table::{MOUNT_TYPE, mounts};
 use crate::new_image::{self, NewImage};
-use crate::tree::damage;
+use crate::root_damage::RootDamage;
 use crate::{chips, cli, image, output, size};
 
 /// How old a change may get before it is made durable, unless `commit=` says otherwise.
 const COMMIT: Duration = Duration::from_millis(500);
-
-/// What the background process says when the mount works.
-const READY: &str = "mounted";
-
-/// In the environment of the background process: the number of the one that waits for it.
-const DETACHED: &str = "_FLEXFS_DETACHED";
 
 /// What mount(8) expects of a helper that could not mount.
 const NOT_MOUNTED: u8 = 32;
@@ -97,10 +88,6 @@ fn in_background(order: &Order) -> Result<ExitCode> {
     if is_detached() { serve(order) } else { start_in_background() }
 }
 
-fn is_detached() -> bool {
-    std::env::var_os(DETACHED).is_some()
-}
-
 fn check(order: &Order) -> Result<()> {
     check_device()?;
     check_flags(order.settings.manner.flags)?;
@@ -130,7 +117,7 @@ fn serve(order: &Order) -> Result<ExitCode> {
     let made = Made::what_is_missing(order)?;
     let files = recordings::Files::make(&order.settings, Header::of(&options), order.image)?;
     let mut fs = image::open(order.image, options, &interrupt)?;
-    if let Some(damage) = damage::root(&mut fs) {
+    if let Some(damage) = RootDamage::of(&mut fs) {
         let (image, how) = (order.image.display(), if damage.read_only { ", mounted read-only" } else { "" });
         output::complain(&format!(
             "{image}: the root directory is damaged{how}: {}; `flexfs fsck {image}` tells more",
@@ -270,56 +257,4 @@ impl Drop for Made {
 
 fn absolute(path: &Path) -> Result<PathBuf> {
     fs::canonicalize(path).at(path)
-}
-
-/// Runs this very command line again, detached, and waits until it serves or fails.
-fn start_in_background() -> Result<ExitCode> {
-    let program = std::env::current_exe().context("cannot find this program to run it in the background")?;
-    let mut arguments = std::env::args_os();
-    let mut child = Command::new(program)
-        // Under the same name it reads the same arguments in the same way.
-        .arg0(arguments.next().unwrap_or_default())
-        .args(arguments)
-        .env(DETACHED, std::process::id().to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start the background process")?;
-    let mut line = String::new();
-    if let Some(pipe) = child.stdout.take() {
-        BufReader::new(pipe).read_line(&mut line).context("cannot hear the background process")?;
-    }
-    if line.trim_end() == READY {
-        return Ok(ExitCode::SUCCESS);
-    }
-    // It has said on standard error, which it shares, why not.
-    let status = child.wait().context("cannot wait for the background process")?;
-    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).filter(|&code| code != 0).unwrap_or(1)))
-}
-
-/// In the background process: a signal comes when the one that waits for it ends, until the mount works.
-fn end_with_parent() -> Result<()> {
-    let Some(parent) = std::env::var_os(DETACHED) else { return Ok(()) };
-    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot hear of the end of who waits")?;
-    let number = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());
-    ensure!(number.is_some_and(|number| *number == *parent), "nobody waits for the mount any more");
-    Ok(())
-}
-
-/// In the background process: tells that the mount works, and lets go of terminal and directory.
-fn detach() -> Result<()> {
-    set_parent_process_death_signal(None).context("cannot outlive who waits")?;
-    rustix::process::setsid().context("cannot leave the terminal")?;
-    std::env::set_current_dir("/").context("/")?;
-    // Without a reader the one that waited is gone, which changes nothing for the mount.
-    let _ = writeln!(std::io::stdout(), "{READY}").and_then(|()| std::io::stdout().flush());
-    let null: File = OpenOptions::new().read(true).write(true).open("/dev/null").context("/dev/null")?;
-    rustix::stdio::dup2_stdout(&null).context("/dev/null")?;
-    // Whoever reads a terminal or a pipe waits for its end; a file may stay open.
-    let stderr = rustix::fs::fstat(rustix::stdio::stderr()).context("standard error")?;
-    if FileType::from_raw_mode(stderr.st_mode) == FileType::RegularFile {
-        return Ok(());
-    }
-    output::complain_to_log();
-    rustix::stdio::dup2_stderr(&null).context("/dev/null")
 }

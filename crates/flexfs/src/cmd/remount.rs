@@ -10,9 +10,9 @@ use emulator::Chip;
 use rustix::mount::mount_remount;
 
 use crate::cli::Settings;
-use crate::fuse::mountpoint::{MOUNT_TYPE, mounts};
 use crate::holder;
 use crate::host::At;
+use crate::mount_table::{MOUNT_TYPE, mounts};
 
 /// Gives the mount of `image` on `mountpoint` the flags that `settings` has.
 pub fn run(image: &Path, mountpoint: &Path, settings: &Settings) -> Result<()> {

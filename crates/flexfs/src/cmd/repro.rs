@@ -98,7 +98,7 @@ fn only(name: &str, dir: &Path, as_json: bool) -> Result<ExitCode> {
     let mut all = experiment::ALL.iter().flat_map(|experiment| (experiment.jobs)());
     let Some(job) = all.find(|job| job.name == name) else {
         output::complain(&format!("repro: there is no job \"{name}\"; `flexfs repro --list` names all"));
-        return Ok(ExitCode::from(crate::USAGE));
+        return Ok(ExitCode::from(cli::WRONG_USAGE));
     };
     fs::create_dir_all(dir).at(dir)?;
     let result = (job.run)().with_context(|| name.to_owned())?;

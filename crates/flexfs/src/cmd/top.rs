@@ -15,7 +15,7 @@ use emulator::Chip;
 use crate::monitor::{self, Form};
 use crate::top::screen::{self, End, News};
 use crate::top::{self, Snapshot, State};
-use crate::translation::Held;
+use crate::translation::FtlImage;
 use crate::{cli, image, output};
 
 pub fn run(args: &cli::Top) -> Result<ExitCode> {
@@ -57,8 +57,8 @@ fn look(image: &Path) -> Result<Snapshot> {
 fn not_mounted(image: &Path) -> Error {
     let shown = image.display();
     match Chip::open_image(image, true) {
-        Ok(chip) => match Held::on(chip) {
-            Some(held) => held.refusal(image),
+        Ok(chip) => match FtlImage::on(chip) {
+            Some(layer) => layer.refusal(image),
             None => anyhow!(
                 "{shown}: not mounted; mount it with `flexfs mount {shown} DIR`, or see it with `flexfs info {shown}`"
             ),

@@ -6,13 +6,9 @@
 
 use flexfs_core::{Error, Ino, SetAttr};
 
-use super::recorded::Recorded;
-
 use super::attr::SET_GID;
-
-/// The attributes that lists are kept in.
-pub const ACCESS: &[u8] = b"system.posix_acl_access";
-pub const DEFAULT: &[u8] = b"system.posix_acl_default";
+use super::recorded::Recorded;
+use crate::attribute_names::{ACCESS_LIST, DEFAULT_LIST};
 
 const VERSION: u32 = 2;
 const ENTRY_BYTES: usize = 8;
@@ -121,14 +117,14 @@ fn read(fs: &mut Recorded, ino: Ino, name: &[u8]) -> Result<Option<Acl>, Error> 
 
 /// What something made in `parent` inherits.
 pub fn default_of(fs: &mut Recorded, parent: Ino) -> Result<Option<Acl>, Error> {
-    read(fs, parent, DEFAULT)
+    read(fs, parent, DEFAULT_LIST)
 }
 
 /// Lets an inode's list follow a change of its mode.
 pub fn follow_mode(fs: &mut Recorded, ino: Ino, mode: u32, now_ns: i64) -> Result<(), Error> {
-    let Some(mut acl) = read(fs, ino, ACCESS)? else { return Ok(()) };
+    let Some(mut acl) = read(fs, ino, ACCESS_LIST)? else { return Ok(()) };
     acl.set_permissions(mode);
-    fs.setxattr(ino, ACCESS, &acl.encode(), false, true, now_ns)
+    fs.setxattr(ino, ACCESS_LIST, &acl.encode(), false, true, now_ns)
 }
 
 /// Sets the list that an inode is accessed by, and its mode accordingly; `in_group`: who sets it keeps set-group-id.
@@ -137,12 +133,12 @@ pub fn set_access(fs: &mut Recorded, ino: Ino, value: &[u8], in_group: bool, now
     let kept = fs.getattr(ino)?.mode & if in_group { 0o7000 } else { 0o7000 & !SET_GID };
     let changes = SetAttr { mode: Some(kept | acl.permissions()), ..SetAttr::default() };
     if !acl.is_minimal() {
-        fs.setxattr(ino, ACCESS, value, false, false, now_ns)?;
+        fs.setxattr(ino, ACCESS_LIST, value, false, false, now_ns)?;
         return fs.setattr(ino, changes, now_ns).map(drop);
     }
     // The list goes last: without it the group bits of the old mode would mean more.
     fs.setattr(ino, changes, now_ns)?;
-    match fs.removexattr(ino, ACCESS, now_ns) {
+    match fs.removexattr(ino, ACCESS_LIST, now_ns) {
         Ok(()) | Err(Error::NoAttribute) => Ok(()),
         Err(error) => Err(error),
     }

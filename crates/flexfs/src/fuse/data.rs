@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use flexfs_core::{Error, Ino};
 use fuser::{Errno, FileHandle, INodeNo, Notifier, OpenAccMode, OpenFlags, ReplyData, ReplyLseek, Request, WriteFlags};
 
-use super::Manner;
+use super::MountManner;
 use super::caller::is_root;
 use super::connection::{NO_HANDLE, WRITER};
 use super::make::drop_privileges;
@@ -121,7 +121,7 @@ impl Writers {
 }
 
 /// Reads and answers. Most of the check is made while others may use the volume.
-pub fn read(volume: &Volume, manner: &Manner, ino: Ino, offset: u64, size: u32, reply: ReplyData) {
+pub fn read(volume: &Volume, manner: &MountManner, ino: Ino, offset: u64, size: u32, reply: ReplyData) {
     READ_BUFFER.with_borrow_mut(|buffer| {
         if buffer.len() < size as usize {
             buffer.resize(size as usize, 0);

@@ -9,6 +9,7 @@ use super::acl::{self, Acl};
 use super::attr::{PERMISSIONS, SET_GID, without_privileges};
 use super::caller::{is_in_group, is_root};
 use super::recorded::Recorded;
+use crate::attribute_names::{ACCESS_LIST, DEFAULT_LIST};
 use crate::clock::stamp_ns;
 
 /// Takes the privileges from a file whose contents or owner somebody unprivileged changes.
@@ -45,10 +46,10 @@ impl Making {
         node.mode = node.mode & !0o777 | access.permissions();
         let mut lists = Vec::new();
         if !access.is_minimal() {
-            lists.push((acl::ACCESS, access.encode()));
+            lists.push((ACCESS_LIST, access.encode()));
         }
         if is_dir {
-            lists.push((acl::DEFAULT, default.encode()));
+            lists.push((DEFAULT_LIST, default.encode()));
         }
         Ok(Self { node, lists })
     }
@@ -92,11 +93,11 @@ pub fn set_attribute(
     (name, value): (&[u8], &[u8]),
     (create, replace): (bool, bool),
 ) -> Result<(), Error> {
-    if name == acl::ACCESS {
+    if name == ACCESS_LIST {
         let in_group = is_root(req) || is_in_group(req, fs.getattr(ino)?.gid);
         return acl::set_access(fs, ino, value, in_group, stamp_ns());
     }
-    if name == acl::DEFAULT && Acl::decode(value).is_none() {
+    if name == DEFAULT_LIST && Acl::decode(value).is_none() {
         return Err(Error::Invalid("this is no access control list"));
     }
     fs.setxattr(ino, name, value, create, replace, stamp_ns())

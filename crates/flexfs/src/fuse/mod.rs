@@ -6,7 +6,6 @@
 
 pub mod acl;
 pub mod attr;
-pub mod attribute;
 mod caller;
 mod complaints;
 pub mod connection;
@@ -14,6 +13,7 @@ mod data;
 mod directory;
 pub mod handover;
 mod make;
+mod manner;
 pub mod mountpoint;
 pub mod pacing;
 pub mod power;
@@ -31,19 +31,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use emulator::Chip;
-use flexfs_core::{Error, Fs, Ino, Times};
+use flexfs_core::Fs;
 use fuser::{Notifier, Session};
 use rustix::io::Errno;
-use rustix::mount::MountFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::clock::{now_ns, stamp_ns};
+use crate::clock::now_ns;
 use crate::monitor::{Monitor, Question};
 use crate::{image, output};
 use connection::connect;
+pub use manner::MountManner;
 use mountpoint::Mounted;
-use pacing::Timing;
 use recorded::Recorded;
 pub use recorded::Recordings;
 use server::Server;
@@ -74,55 +73,7 @@ pub struct Attach<'a> {
     /// The directory to attach it to, an absolute path.
     pub mountpoint: &'a Path,
     pub recordings: Recordings,
-    pub manner: Manner,
-}
-
-/// How a volume is served, beside what the core is told.
-#[derive(Clone, Copy)]
-pub struct Manner {
-    /// What the kernel is told, and so shows in its table.
-    pub flags: MountFlags,
-    /// Whether others than who mounted it may use it, where root did not.
-    pub allow_other: bool,
-    /// Whether the kernel may keep writes for a while.
-    pub write_back: bool,
-    /// What the chip's operations take of the time on the wall.
-    pub timing: Timing,
-    /// Who says where the power comes from; `None` where the volume does not want to know.
-    pub power: Option<power::Source>,
-}
-
-impl Default for Manner {
-    fn default() -> Self {
-        Self {
-            flags: MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME,
-            allow_other: false,
-            write_back: true,
-            timing: Timing::None,
-            power: None,
-        }
-    }
-}
-
-impl Manner {
-    pub fn read_only(&self) -> bool {
-        self.flags.contains(MountFlags::RDONLY)
-    }
-
-    /// Notes that an inode was read, where times of that are kept.
-    fn accessed(&self, fs: &mut Recorded, ino: Ino) -> Result<(), Error> {
-        if self.flags.contains(MountFlags::NOATIME) { Ok(()) } else { fs.accessed(ino, stamp_ns()) }
-    }
-
-    /// Who says when a file's contents changed: the kernel, where it may keep writes for a while.
-    pub fn times(&self) -> Times {
-        if self.write_back { Times::OfCaller } else { Times::OfVolume }
-    }
-
-    /// Whether each change is synced before it is answered; what is asked for names is done for all.
-    fn eager(&self) -> bool {
-        self.flags.intersects(MountFlags::SYNCHRONOUS | MountFlags::DIRSYNC)
-    }
+    pub manner: MountManner,
 }
 
 /// What is needed to end a mount, from whichever thread comes to it.

@@ -3,12 +3,12 @@
 //! The mount is remembered by its number in the kernel's table. Invariant: only that very mount is ever taken
 //! down, so an `umount` from outside, or another mount that has since come over the same path, is left alone.
 
-use std::ffi::{CString, OsString};
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,13 +17,11 @@ use rustix::io::{Errno, FdFlags};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::net::{AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType};
 
-use super::Manner;
+use super::MountManner;
+use crate::mount_table::{MOUNT_TYPE, mounts};
 
 /// The device every FUSE server talks through.
 pub const DEVICE: &str = "/dev/fuse";
-
-/// The type of our mounts in the kernel's table.
-pub const MOUNT_TYPE: &str = "fuse.flexfs";
 
 const HELPER: &str = "fusermount3";
 
@@ -53,7 +51,7 @@ const FLAG_WORDS: [(MountFlags, &str, &str); 7] = [
 
 impl Mounted {
     /// Mounts on `path` (absolute) what the returned descriptor will serve; `source` is shown as the device.
-    pub fn new(path: &Path, source: &Path, manner: &Manner) -> Result<(Self, OwnedFd)> {
+    pub fn new(path: &Path, source: &Path, manner: &MountManner) -> Result<(Self, OwnedFd)> {
         let (fd, by_helper) = match mount_directly(path, source, manner.flags) {
             Ok(fd) => (fd, false),
             Err(Errno::PERM | Errno::ACCESS) => (mount_by_helper(path, source, manner)?, true),
@@ -114,59 +112,6 @@ fn bound_held_bytes(device: &str) {
     }
 }
 
-/// A line of the kernel's mount table.
-pub struct Mount {
-    pub id: u64,
-    /// The device's numbers, as in `0:39`.
-    pub device: String,
-    pub path: PathBuf,
-    pub kind: String,
-    /// What is mounted: of ours, the image.
-    pub source: PathBuf,
-}
-
-/// The mounts this process sees, oldest first; none where there is no `/proc`.
-pub fn mounts() -> Vec<Mount> {
-    mounts_of("self")
-}
-
-/// The mounts a process sees, oldest first.
-pub fn mounts_of(pid: &str) -> Vec<Mount> {
-    let table = std::fs::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-    table.split(|&byte| byte == b'\n').filter_map(parse_mount).collect()
-}
-
-fn parse_mount(line: &[u8]) -> Option<Mount> {
-    let mut fields = line.split(|&byte| byte == b' ');
-    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let path = |field| PathBuf::from(OsString::from_vec(unescape(field)));
-    let device = String::from_utf8_lossy(fields.nth(1)?).into();
-    let mounted_on = path(fields.nth(1)?);
-    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
-    let kind = String::from_utf8_lossy(fields.next()?).into();
-    Some(Mount { id, device, path: mounted_on, kind, source: path(fields.next()?) })
-}
-
-/// Undoes the kernel's `\040` for a space, a tab, a line end and a backslash.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, tail)) = rest.split_first() {
-        let octal = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) if first == b'\\' => {
-                out.push(byte);
-                rest = tail.get(3..).unwrap_or_default();
-            }
-            _ => {
-                out.push(first);
-                rest = tail;
-            }
-        }
-    }
-    out
-}
-
 fn mount_directly(path: &Path, source: &Path, flags: MountFlags) -> Result<OwnedFd, Errno> {
     let device = open_device()?;
     let options = format!(
@@ -186,7 +131,7 @@ fn open_device() -> Result<File, Errno> {
 }
 
 /// Has `fusermount3` mount, and takes the descriptor it sends back over a socket.
-fn mount_by_helper(path: &Path, source: &Path, manner: &Manner) -> Result<OwnedFd> {
+fn mount_by_helper(path: &Path, source: &Path, manner: &MountManner) -> Result<OwnedFd> {
     // The helper's end is inherited, so it is made without close-on-exec.
     let (ours, theirs) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)?;
     rustix::io::fcntl_setfd(&ours, FdFlags::CLOEXEC)?;
@@ -220,23 +165,4 @@ fn receive_descriptor(socket: &OwnedFd) -> Result<OwnedFd> {
         _ => None,
     });
     received.ok_or_else(|| anyhow!("{HELPER} sent no descriptor"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_the_mount_table_is_read_with_its_escapes() {
-        let line = br"36 35 98:0 /root /a\040b rw,noatime shared:1 - fuse.flexfs /x\040y.img rw";
-        let mount = parse_mount(line).unwrap();
-        assert_eq!((mount.id, mount.path.as_path(), mount.kind.as_str()), (36, Path::new("/a b"), MOUNT_TYPE));
-        assert_eq!((mount.source.as_path(), mount.device.as_str()), (Path::new("/x y.img"), "98:0"));
-    }
-
-    #[test]
-    fn a_line_that_is_no_mount_is_passed_over() {
-        assert!(parse_mount(b"").is_none());
-        assert!(parse_mount(b"x y z").is_none());
-    }
 }

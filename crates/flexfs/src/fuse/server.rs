@@ -21,6 +21,7 @@ use fuser::{
 };
 use rustix::mount::MountFlags;
 
+use super::MountManner;
 use super::attr::{PERMISSIONS, Times, file_type, is_privileged, to_kernel, unknown};
 use super::connection::{LONG, NO_HANDLE, ONLY, negotiate};
 use super::data::{self, Writers};
@@ -28,7 +29,7 @@ use super::directory::{list, look_up};
 use super::make::{self, Making};
 use super::recorded::Recorded;
 use super::volume::Volume;
-use super::{Manner, attribute};
+use crate::attribute_names;
 use crate::clock::{now_ns, stamp_ns};
 
 /// `setxattr(2)` flags.
@@ -42,14 +43,14 @@ const REPLACED_MAX: usize = 1024;
 pub struct Server {
     volume: Arc<Volume>,
     chunk_bytes: u32,
-    manner: Manner,
+    manner: MountManner,
     writers: Arc<Writers>,
     /// The latest inodes of which another took the last name.
     replaced: Mutex<VecDeque<Ino>>,
 }
 
 impl Server {
-    pub fn new(volume: Arc<Volume>, chunk_bytes: u32, manner: Manner) -> Self {
+    pub fn new(volume: Arc<Volume>, chunk_bytes: u32, manner: MountManner) -> Self {
         Self { volume, chunk_bytes, manner, writers: Arc::default(), replaced: Mutex::default() }
     }
 
@@ -425,7 +426,7 @@ impl Filesystem for Server {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        if let Err(errno) = attribute::check(name.as_bytes()) {
+        if let Err(errno) = attribute_names::check(name.as_bytes()) {
             return reply.error(errno);
         }
         let how = (flags & XATTR_CREATE != 0, flags & XATTR_REPLACE != 0);
@@ -436,7 +437,7 @@ impl Filesystem for Server {
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let value = self.volume.read(|fs| fs.getxattr(ino.0, name.as_bytes()));
-        answer_xattr(reply, size, self.of_inode(ino.0, attribute::found(name.as_bytes(), value)));
+        answer_xattr(reply, size, self.of_inode(ino.0, attribute_names::found(name.as_bytes(), value)));
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
@@ -453,7 +454,7 @@ impl Filesystem for Server {
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let result = self.volume.change(|fs| fs.removexattr(ino.0, name.as_bytes(), stamp_ns()));
-        answer_empty(reply, self.of_inode(ino.0, attribute::found(name.as_bytes(), result)));
+        answer_empty(reply, self.of_inode(ino.0, attribute_names::found(name.as_bytes(), result)));
     }
 
     /// Never asked, since the kernel checks permissions itself; whatever exists may be accessed.

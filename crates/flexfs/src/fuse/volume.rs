@@ -15,7 +15,7 @@ use emulator::Chip;
 use flexfs_core::{Error, Fs, Ino, ROOT_INO, Times};
 use fuser::Errno;
 
-use super::Manner;
+use super::MountManner;
 use super::complaints::Complaints;
 use super::pacing::{Pacing, Timing};
 use super::power;
@@ -43,14 +43,14 @@ pub struct Volume {
     /// The image once more, to sync it while the lock is free; `None` where there is none.
     image: Option<File>,
     complaints: Complaints,
-    manner: Manner,
+    manner: MountManner,
     /// What the volume's time counts from.
     begun: Instant,
 }
 
 impl Volume {
     /// A volume, by the name under which one complains of it, whose syncs reach as far as `image`, if there is one.
-    pub fn new(fs: Recorded, name: &Path, image: Option<File>, manner: &Manner) -> Self {
+    pub fn new(fs: Recorded, name: &Path, image: Option<File>, manner: &MountManner) -> Self {
         let pacing = (manner.timing == Timing::Chip).then(|| Pacing::begin(fs.chip()));
         let open = Mutex::new(Some(Open { fs, health_seen: None, pacing, power: power::Seen::default() }));
         let complaints = Complaints::about(name);

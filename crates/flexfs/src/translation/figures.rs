@@ -9,14 +9,14 @@ use anyhow::{Result, anyhow};
 use ftl::{BlockDevice, BlockUse, Volume};
 use serde_json::{Value, json};
 
-use super::{Held, uses};
+use super::{FtlImage, uses};
 use crate::chip_figures::ChipFigures;
 use crate::monitor::Form;
 use crate::output::{grouped, listed, table};
 use crate::size;
 
 /// All there is to tell of a translation layer.
-pub struct Figures {
+pub struct FtlFigures {
     image: String,
     chip: ChipFigures,
     volume: Volume,
@@ -29,22 +29,22 @@ pub struct Figures {
     opening_reads: u64,
 }
 
-impl Figures {
+impl FtlFigures {
     /// The figures of the translation layer in an image.
-    pub fn of(held: &Held, path: &Path) -> Result<Self> {
+    pub fn of(layer: &FtlImage, path: &Path) -> Result<Self> {
         let told = |error: ftl::Error| {
-            let (path, what) = (path.display(), held.what());
+            let (path, what) = (path.display(), layer.described());
             anyhow!("{path}: {what} that cannot be opened: {error}; `flexfs fsck {path}` tells more")
         };
-        let mut device = held.opened().map_err(told)?;
+        let mut device = layer.opened().map_err(told)?;
         let (opening_reads, ram_bytes) = (device.counts().all_reads(), device.ram_bytes() as u64);
         let uses = device.uses().map_err(told)?;
         // The opening of the copy is not to be seen in the image's wear.
-        let erases = held.chip.erase_counts().zip(&uses).filter(|(_, used)| **used != BlockUse::Bad);
+        let erases = layer.chip.erase_counts().zip(&uses).filter(|(_, used)| **used != BlockUse::Bad);
         Ok(Self {
             image: path.display().to_string(),
-            chip: ChipFigures::of(&held.chip, erases.map(|(erases, _)| erases).collect()),
-            volume: held.volume.clone(),
+            chip: ChipFigures::of(&layer.chip, erases.map(|(erases, _)| erases).collect()),
+            volume: layer.volume.clone(),
             sectors: device.sectors(),
             sector_bytes: device.sector_bytes() as u64,
             uses,
@@ -111,7 +111,7 @@ impl Figures {
 }
 
 /// A volume's map blocks: which they are, or how many at most.
-pub(super) fn map_blocks(volume: &Volume) -> Option<String> {
+pub fn map_blocks(volume: &Volume) -> Option<String> {
     let blocks: Vec<String> = volume.map_blocks.iter().map(u32::to_string).collect();
     match volume.map_blocks_max {
         0 => None,

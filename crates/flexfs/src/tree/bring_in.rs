@@ -20,10 +20,9 @@ use walkdir::WalkDir;
 
 use super::{Tree, is_dir, join};
 use crate::clock::now_ns;
-use crate::fuse::attribute;
 use crate::host::At;
 use crate::interrupt::Interrupt;
-use crate::output;
+use crate::{attribute_names, output};
 
 /// Bytes read at a time: whole chunks of any chip.
 const PIECE_BYTES: usize = 1 << 20;
@@ -293,7 +292,7 @@ impl<'a> BringIn<'a> {
 
 /// Whether FlexFS keeps an attribute of that name.
 pub fn is_kept(name: &OsStr) -> bool {
-    attribute::check(name.as_bytes()).is_ok()
+    attribute_names::check(name.as_bytes()).is_ok()
 }
 
 /// The extended attributes of a path, in the order of their names.

@@ -1,6 +1,8 @@
-//! `flexfs mkfs`: a new chip in an image file, formatted, and filled if so asked; `translation::make` does so with `--ftl`.
+//! `flexfs mkfs`: a new chip in an image file, formatted, and filled if so asked; with `--ftl`, by `sectors`.
 //!
 //! Invariant: what `--from` makes depends on the tree, the options and `SOURCE_DATE_EPOCH` alone.
+
+mod sectors;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,14 +20,14 @@ use crate::output::grouped;
 use crate::tree::Tree;
 use crate::tree::bring_in::{BringIn, Place, Wanted};
 use crate::tree::survey::survey;
-use crate::{chips, cli, image, output, progress, size, translation};
+use crate::{chips, cli, image, output, progress, size};
 
 /// What builders of reproducible things say the time is, seconds since 1970.
 const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
     if let Some(scheme) = args.layer.ftl {
-        return translation::make::run(args, scheme);
+        return sectors::run(args, scheme);
     }
     let path = args.image.display();
     let profile = chips::sized(&args.profile, args.size, "--size").map_err(|why| anyhow!("{path}: {why}"))?;
@@ -87,7 +89,7 @@ fn source_date_ns() -> Result<Option<i64>> {
 
 fn report(args: &cli::Mkfs, profile: &Profile) -> Result<ExitCode> {
     let path = args.image.display();
-    let mut fs = image::open_to_look(&args.image).map_err(|refused| refused.into_error(&args.image))?;
+    let mut fs = image::probe(&args.image)?.into_files(&args.image)?;
     let info = fs.info().map_err(|error| anyhow!("{path}: {}", image::explain(&error, &args.image)))?;
     if args.json {
         let object = json!({

@@ -10,9 +10,9 @@ use ftl::{BlockDevice, Device, Format, Options, Scheme};
 use nand::Nand;
 use serde_json::json;
 
-use super::what;
 use crate::new_image::{self, NewChip};
 use crate::output::grouped;
+use crate::translation::described;
 use crate::{chips, cli, output, size};
 
 pub fn run(args: &cli::Mkfs, scheme: Scheme) -> Result<ExitCode> {
@@ -42,7 +42,7 @@ fn format(args: &cli::Mkfs, chip: &Chip, usual: Format, scheme: Scheme) -> Resul
     for (option, count, applies) in asked {
         let Some(count) = count else { continue };
         if !applies {
-            bail!("{path}: {} has none of those; leave out {option}", what(scheme));
+            bail!("{path}: {} has none of those; leave out {option}", described(scheme));
         }
         ensure!(count < blocks, "{path}: {option} {count} is too many: the chip has {} blocks", grouped(blocks.into()));
     }
@@ -90,7 +90,7 @@ fn report(
         args.image.display(),
         size::human(chip_bytes),
         profile.name,
-        what(scheme),
+        described(scheme),
         grouped(sectors),
         size::human(sector_bytes),
         size::human(bytes),

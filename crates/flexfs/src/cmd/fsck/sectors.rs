@@ -6,18 +6,19 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use ftl::{BlockDevice, BlockUse, Counts, Device, Options, PageState};
 use nand::Nand;
 use serde_json::{Value, json};
 
-use super::Held;
-use crate::cmd::fsck::{ERRORS_LEFT, summary};
+use super::{ERRORS_LEFT, summary};
+use crate::image::{self, Content};
 use crate::output::{self, grouped};
-use crate::{cli, image, size};
+use crate::translation::FtlImage;
+use crate::{cli, size};
 
-/// What was found.
-struct Verdict {
+/// The findings of a check.
+struct SectorsVerdict {
     /// Sectors of the device, where it can be opened.
     sectors: Option<u64>,
     findings: Vec<String>,
@@ -25,31 +26,29 @@ struct Verdict {
     unreadable_pages: u64,
 }
 
-pub fn run(held: Held, args: &cli::Fsck) -> Result<ExitCode> {
+pub fn run(mut layer: FtlImage, args: &cli::Fsck) -> Result<ExitCode> {
     let path = &args.look.image;
-    let (mut held, written) = match args.repair.preen || args.repair.yes {
-        true => {
-            // Two do not have the image at once.
-            drop(held);
-            let written = recover(path)?;
-            (Held::of(path)?, written)
-        }
-        false => (held, None),
-    };
-    let verdict = check(&mut held, path)?;
+    let mut written = None;
+    if args.repair.preen || args.repair.yes {
+        // Two do not have the image at once.
+        drop(layer);
+        written = recover(path)?;
+        layer = probe_again(path)?;
+    }
+    let verdict = check(&mut layer, path)?;
     if args.look.json {
-        output::say(&to_json(path, &held, &verdict, written.as_ref()).to_string())?;
+        output::say(&to_json(path, &layer, &verdict, written.as_ref()).to_string())?;
     } else {
-        print(path, &held, &verdict, written.as_ref())?;
+        print(path, &layer, &verdict, written.as_ref())?;
     }
     Ok(if verdict.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(ERRORS_LEFT) })
 }
 
-fn to_json(path: &Path, held: &Held, verdict: &Verdict, written: Option<&Counts>) -> Value {
+fn to_json(path: &Path, layer: &FtlImage, verdict: &SectorsVerdict, written: Option<&Counts>) -> Value {
     let opened = |written: &Counts| json!({ "kind": "opened", "programs": written.all_programs(), "erases": written.all_erases() });
     json!({
         "image": path,
-        "scheme": held.volume.scheme.name(),
+        "scheme": layer.volume().scheme.name(),
         "clean": verdict.findings.is_empty(),
         "sectors": verdict.sectors,
         "findings": verdict.findings,
@@ -58,8 +57,8 @@ fn to_json(path: &Path, held: &Held, verdict: &Verdict, written: Option<&Counts>
     })
 }
 
-fn print(path: &Path, held: &Held, verdict: &Verdict, written: Option<&Counts>) -> Result<()> {
-    let (image, Verdict { sectors, findings, unreadable_pages }) = (path.display(), verdict);
+fn print(path: &Path, layer: &FtlImage, verdict: &SectorsVerdict, written: Option<&Counts>) -> Result<()> {
+    let (image, SectorsVerdict { sectors, findings, unreadable_pages }) = (path.display(), verdict);
     if let Some(written) = written {
         output::say(&format!(
             "{image}: opened, which undoes what a power cut left undone: {} programs, {} erases",
@@ -79,8 +78,8 @@ fn print(path: &Path, held: &Held, verdict: &Verdict, written: Option<&Counts>) 
         ))?;
     }
     let sectors = sectors.map_or_else(|| "no sectors".to_owned(), |count| format!("{} sectors", grouped(count)));
-    output::say(&format!("{image}: {}: {}, {sectors}", summary(findings.len()), held.what()))?;
-    if findings.is_empty() { Ok(()) } else { output::say(&format!("{image}: {}", advice(held, path))) }
+    output::say(&format!("{image}: {}: {}, {sectors}", summary(findings.len()), layer.described()))?;
+    if findings.is_empty() { Ok(()) } else { output::say(&format!("{image}: {}", advice(layer, path))) }
 }
 
 /// Opens the translation layer in the image itself, which recovers it; what that wrote, where it could be opened.
@@ -95,27 +94,36 @@ fn recover(path: &Path) -> Result<Option<Counts>> {
     Ok(Some(counts))
 }
 
-fn check(held: &mut Held, path: &Path) -> Result<Verdict> {
-    let mut device = match held.opened() {
+/// The same image, known to hold a translation layer.
+fn probe_again(path: &Path) -> Result<FtlImage> {
+    match image::probe(path)? {
+        Content::Sectors(layer) => Ok(*layer),
+        Content::Files(_) | Content::Unmountable(_) => {
+            bail!("{}: it holds no translation layer any more", path.display())
+        }
+    }
+}
+
+fn check(layer: &mut FtlImage, path: &Path) -> Result<SectorsVerdict> {
+    let mut device = match layer.opened() {
         Ok(device) => device,
         Err(error) => {
             let findings = vec![format!("it cannot be opened: {}", found(error, path)?)];
-            return Ok(Verdict { sectors: None, findings, unreadable_pages: 0 });
+            return Ok(SectorsVerdict { sectors: None, findings, unreadable_pages: 0 });
         }
     };
     let failed = |error| found(error, path).map(|said| vec![said]);
     let findings = device.check().or_else(failed)?;
     let uses = device.uses().map_err(|error| anyhow!("{}: {error}", path.display()))?;
-    let unreadable_pages = unreadable_pages(held, &uses).map_err(|error| anyhow!("{}: {error}", path.display()))?;
-    Ok(Verdict { sectors: Some(device.sectors()), findings, unreadable_pages })
+    let unreadable_pages = unreadable_pages(layer, &uses).map_err(|error| anyhow!("{}: {error}", path.display()))?;
+    Ok(SectorsVerdict { sectors: Some(device.sectors()), findings, unreadable_pages })
 }
 
-fn unreadable_pages(held: &mut Held, uses: &[BlockUse]) -> Result<u64, ftl::Error> {
-    let Held { chip, volume } = held;
+fn unreadable_pages(layer: &mut FtlImage, uses: &[BlockUse]) -> Result<u64, ftl::Error> {
     let mut count = 0;
     let in_use = |used: &BlockUse| !matches!(used, BlockUse::Free | BlockUse::Bad | BlockUse::Unknown);
     for (block, _) in (0..).zip(uses).filter(|(_, used)| in_use(used)) {
-        volume.pages(chip, block, &mut |_, state| {
+        layer.pages(block, &mut |_, state| {
             count += u64::from(state == PageState::Unreadable);
             true
         })?;
@@ -132,9 +140,9 @@ fn found(error: ftl::Error, path: &Path) -> Result<String> {
 }
 
 /// What can be done.
-fn advice(held: &Held, path: &Path) -> String {
-    let (chip, scheme) = (held.chip.profile(), held.volume.scheme);
-    let size = size::typed(held.chip.geometry().native_bytes());
+fn advice(layer: &FtlImage, path: &Path) -> String {
+    let (chip, scheme) = (layer.chip().profile(), layer.volume().scheme);
+    let size = size::typed(layer.chip().geometry().native_bytes());
     format!(
         "a sector that cannot be read is lost until it is written again; or make the image anew with `flexfs mkfs {} \
          --size {size} --profile {} --ftl {scheme} --force` (all on it is lost)",

@@ -1,10 +1,8 @@
-//! `flexfs dump`: the structures of a volume as they stand on the chip. Reads only.
+//! `flexfs dump` of a file system: its checkpoint, the map of blocks, the slots of a block, the index.
 //!
-//! Invariant: what is long is written as it is read, so that memory does not grow with the volume; what cannot be read
-//! is shown as such and ends nothing.
+//! Invariant: a slot that cannot be read is shown as unreadable and ends nothing.
 
-use std::io::{self, BufWriter, ErrorKind, Write};
-use std::process::ExitCode;
+use std::io::{self, Write};
 
 use anyhow::{Result, anyhow, bail};
 use emulator::Chip;
@@ -13,33 +11,12 @@ use flexfs_core::{Error, Fs, ManagerRecord};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::image::{self, Refused};
+use super::block_map;
 use crate::output::{grouped, table};
-use crate::{cli, translation};
+use crate::{cli, image};
 
-/// Blocks in a line of the map.
-const MAP_WIDTH: usize = 64;
-
-pub fn run(args: &cli::Dump) -> Result<ExitCode> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let written = match image::open_to_look(&args.image) {
-        Ok(mut fs) => volume(&mut fs, args, &mut out),
-        Err(Refused::Translation(mut held)) => translation::dump::write(&mut held, args, &mut out),
-        Err(refused) => Err(refused.into_error(&args.image)),
-    };
-    match written.and_then(|()| Ok(out.flush()?)) {
-        // Whoever read it has seen enough.
-        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
-        written => written.map(|()| ExitCode::SUCCESS),
-    }
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
-}
-
-/// What was asked for of a file system.
-fn volume(fs: &mut Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+/// Writes the part of a file system that was asked for.
+pub fn write(fs: &mut Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
     if let Some(block) = args.block {
         block_slots(fs, args, block, out)
     } else if args.index || args.ino.is_some() {
@@ -64,15 +41,6 @@ fn overview(fs: &Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()>
         out,
         "\n. free   S SLC log   H hot SLC log   N native log   i index   a anchors   x bad   ! failing   lower case: emptied"
     )?;
-    Ok(())
-}
-
-/// The letters of all blocks, in lines that begin with the number of their first.
-pub fn block_map(letters: impl Iterator<Item = char>, out: &mut impl Write) -> io::Result<()> {
-    let letters: Vec<char> = letters.collect();
-    for (row, line) in letters.chunks(MAP_WIDTH).enumerate() {
-        writeln!(out, "{:>8}  {}", row * MAP_WIDTH, String::from_iter(line))?;
-    }
     Ok(())
 }
 

@@ -10,59 +10,60 @@ use ftl::{BlockDevice, BlockUse, PageState, PageTag, Scheme, Volume};
 use nand::Nand;
 use serde_json::{Value, json};
 
-use super::figures::map_blocks;
-use super::{Held, uses};
+use super::block_map;
 use crate::cli;
-use crate::cmd::dump::block_map;
 use crate::output::{grouped, table};
+use crate::translation::figures::map_blocks;
+use crate::translation::{FtlImage, uses};
 
-/// What can be said of a volume's blocks.
-struct Blocks {
+/// The uses of a volume's blocks, as far as they are known.
+struct KnownUses {
     uses: Vec<BlockUse>,
     /// Sectors of the device; or why it cannot be opened, so that no use is known.
     sectors: Result<u64, ftl::Error>,
 }
 
-impl Blocks {
-    fn of(held: &Held) -> Self {
-        let opened = held.opened().and_then(|mut device| Ok((device.uses()?, device.sectors())));
+impl KnownUses {
+    fn of(layer: &FtlImage) -> Self {
+        let opened = layer.opened().and_then(|mut device| Ok((device.uses()?, device.sectors())));
         match opened {
             Ok((uses, sectors)) => Self { uses, sectors: Ok(sectors) },
             Err(error) => {
-                let used = |block| if held.chip.is_bad(block) { BlockUse::Bad } else { BlockUse::Unknown };
-                Self { uses: (0..held.chip.geometry().blocks).map(used).collect(), sectors: Err(error) }
+                let used = |block| if layer.chip().is_bad(block) { BlockUse::Bad } else { BlockUse::Unknown };
+                Self { uses: (0..layer.chip().geometry().blocks).map(used).collect(), sectors: Err(error) }
             }
         }
     }
 }
 
 /// Writes what was asked for.
-pub fn write(held: &mut Held, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+pub fn write(layer: &mut FtlImage, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
     if args.index || args.ino.is_some() {
-        let (path, what) = (args.image.display(), held.what());
+        let (path, what) = (args.image.display(), layer.described());
         bail!("{path}: it holds {what}, which has no index; `flexfs dump {path}` shows its blocks");
     }
-    let blocks = Blocks::of(held);
+    let blocks = KnownUses::of(layer);
     match args.block {
-        Some(block) => pages(held, &blocks, args, block, out),
-        None => overview(held, &blocks, args, out),
+        Some(block) => pages(layer, &blocks, args, block, out),
+        None => overview(layer, &blocks, args, out),
     }
 }
 
 /// The newest anchor and the map of blocks.
-fn overview(held: &Held, blocks: &Blocks, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+fn overview(layer: &FtlImage, blocks: &KnownUses, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
     if args.json {
-        let each = (0..).zip(&blocks.uses).map(|(block, used)| uses::json(block, used, held.chip.erase_count(block)));
+        let each =
+            (0..).zip(&blocks.uses).map(|(block, used)| uses::json(block, used, layer.chip().erase_count(block)));
         let object = json!({
             "image": args.image,
-            "anchor": anchor_json(&held.volume),
+            "anchor": anchor_json(layer.volume()),
             "sectors": blocks.sectors.as_ref().ok(),
             "blocks": each.collect::<Vec<_>>(),
         });
         writeln!(out, "{object}")?;
         return Ok(());
     }
-    writeln!(out, "{}\n", anchor_table(&held.volume, &blocks.sectors))?;
+    writeln!(out, "{}\n", anchor_table(layer.volume(), &blocks.sectors))?;
     block_map(blocks.uses.iter().map(uses::letter), out)?;
     writeln!(out, "\n{}", uses::legend())?;
     Ok(())
@@ -101,21 +102,20 @@ fn anchor_table(volume: &Volume, sectors: &Result<u64, ftl::Error>) -> String {
 }
 
 /// The pages of one block.
-fn pages(held: &mut Held, blocks: &Blocks, args: &cli::Dump, block: u32, out: &mut impl Write) -> Result<()> {
+fn pages(layer: &mut FtlImage, blocks: &KnownUses, args: &cli::Dump, block: u32, out: &mut impl Write) -> Result<()> {
     let Some(used) = blocks.uses.get(block as usize) else {
         bail!("{}: there is no block {block}; the last one is {}", args.image.display(), blocks.uses.len() - 1)
     };
-    let erases = held.chip.erase_count(block);
+    let erases = layer.chip().erase_count(block);
     if args.json {
         writeln!(out, "{}", uses::json(block, used, erases))?;
     } else {
         writeln!(out, "block {block}: {used}, {erases} erases")?;
     }
-    let Held { chip, volume } = held;
-    let mut lines = Lines { out, scheme: volume.scheme, blank_from: None };
+    let mut lines = PageLines { out, scheme: layer.volume().scheme, blank_from: None };
     let (mut outcome, mut count) = (Ok(()), 0);
-    volume
-        .pages(chip, block, &mut |page, state| {
+    layer
+        .pages(block, &mut |page, state| {
             count = page + 1;
             outcome =
                 if args.json { writeln!(lines.out, "{}", page_json(page, &state)) } else { lines.page(page, &state) };
@@ -137,14 +137,14 @@ fn page_json(page: u32, state: &PageState) -> Value {
 }
 
 /// Pages as lines, blank ones that follow each other in one.
-struct Lines<'a, W> {
+struct PageLines<'a, W> {
     out: &'a mut W,
     scheme: Scheme,
     /// The first of the blank pages that are not written yet.
     blank_from: Option<u32>,
 }
 
-impl<W: Write> Lines<'_, W> {
+impl<W: Write> PageLines<'_, W> {
     fn page(&mut self, page: u32, state: &PageState) -> io::Result<()> {
         if *state == PageState::Erased {
             self.blank_from.get_or_insert(page);

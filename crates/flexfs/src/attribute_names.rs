@@ -1,10 +1,13 @@
 //! Names of extended attributes: those that Linux file systems take, and how they refuse others.
 //!
-//! What an older version has taken all the same can still be read and removed.
+//! Invariant: a mount and a copy take the same names. An attribute that an older version has taken under another name
+//! can still be read and removed.
 
 use fuser::Errno;
 
-use super::acl;
+/// The attributes that access control lists are kept in.
+pub const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
+pub const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 
 /// What a name begins with; something has to follow.
 const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
@@ -14,7 +17,7 @@ pub fn check(name: &[u8]) -> Result<(), Errno> {
     match SPACES.iter().find_map(|space| name.strip_prefix(*space)) {
         Some(b"") => Err(Errno::EINVAL),
         Some(_) => Ok(()),
-        None if [acl::ACCESS, acl::DEFAULT].contains(&name) => Ok(()),
+        None if [ACCESS_LIST, DEFAULT_LIST].contains(&name) => Ok(()),
         None => Err(Errno::EOPNOTSUPP),
     }
 }

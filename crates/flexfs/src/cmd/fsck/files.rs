@@ -1,8 +1,6 @@
-//! `flexfs fsck`: checks every structure against every other, after the repairs that were asked for.
+//! `flexfs fsck` of a file system: every structure is held against every other.
 //!
-//! The exit status is e2fsck's: 0 clean, 1 errors corrected, 4 errors left as they are; what could not be checked at all
-//! is an error of the program (8). A volume too corrupt to mount counts as found corrupt. Invariant: of a damaged volume the last line
-//! says what is lost and what can be done.
+//! Invariant: a volume too corrupt to mount counts as found corrupt, a chip that cannot be read as not checked.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,22 +9,20 @@ use anyhow::{Result, anyhow};
 use emulator::{Chip, Profile};
 use flexfs_core::{CheckReport, Error, Fs};
 use nand::{Nand, NandError};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::repair::{self, Repaired};
-use crate::image::{self, Refused};
+use super::{ERRORS_CORRECTED, ERRORS_LEFT, summary};
+use crate::image::{self, Content};
 use crate::output::{self, grouped};
 use crate::tree::{Tree, damage, shown};
-use crate::{cli, size, translation};
-
-const ERRORS_CORRECTED: u8 = 1;
-pub const ERRORS_LEFT: u8 = 4;
+use crate::{cli, size};
 
 /// Lost files that are named; of more there is their number.
 const NAMED_MAX: usize = 10;
 
-/// What was found, and what it means for who owns the volume.
-struct Verdict {
+/// The findings of a check, and their meaning for the owner of the volume.
+struct FilesVerdict {
     report: CheckReport,
     /// What cannot be read; `None` if the check could read nothing.
     lost: Option<Vec<String>>,
@@ -35,63 +31,65 @@ struct Verdict {
     chip_bytes: u64,
 }
 
-pub fn run(args: &cli::Fsck) -> Result<ExitCode> {
+/// Checks the file system in an image that was probed, after the repairs that were asked for.
+pub fn run(mut content: Content, args: &cli::Fsck) -> Result<ExitCode> {
     let path = &args.look.image;
-    let mut looked = image::open_to_look(path);
-    match looked {
-        Err(Refused::Translation(held)) => return translation::check::run(*held, args),
-        Err(Refused::Image(error)) => return Err(error),
-        Ok(_) | Err(Refused::Volume(_)) => {}
-    }
     let mut repaired = None;
     if args.repair.preen || args.repair.yes {
         // Two do not have the image at once.
-        drop(looked);
+        drop(content);
         repaired = Some(repair::repair(path, args.repair.yes)?);
-        looked = image::open_to_look(path);
+        content = image::probe(path)?;
     }
-    let verdict = match looked {
-        Ok(mut fs) => check(&mut fs, path)?,
-        Err(Refused::Volume(error @ Error::NotFlexfs(_))) => {
-            let path = path.display();
-            return Err(anyhow!(
-                "{path}: {error}; if there was a volume on it, `flexfs fsck -y {path}` builds it again of whatever is left"
-            ));
-        }
-        Err(Refused::Volume(error)) => {
-            Verdict { report: found_corrupt(error, path)?, lost: None, chip: String::new(), chip_bytes: 0 }
-        }
-        Err(refused) => return Err(refused.into_error(path)),
-    };
-    let report = &verdict.report;
-    let clean = report.findings.is_empty();
+    let verdict = verdict(content, path)?;
     if args.look.json {
-        let object = json!({
-            "image": path,
-            "clean": clean,
-            "files": report.files,
-            "directories": report.directories,
-            "chunks": report.chunks,
-            "index_pages": report.index_pages,
-            "findings": report.findings,
-            "lost": verdict.lost,
-            "repair": repaired.as_ref().map(Repaired::to_json),
-        });
-        output::say(&object.to_string())?;
+        output::say(&to_json(path, &verdict, repaired.as_ref()).to_string())?;
     } else {
         for line in repaired.iter().flat_map(Repaired::lines) {
             output::say(&format!("{}: {line}", path.display()))?;
         }
         print(&path.display().to_string(), &verdict)?;
     }
-    Ok(match (clean, repaired.is_some_and(|repaired| repaired.corrected())) {
+    Ok(match (verdict.report.findings.is_empty(), repaired.is_some_and(|repaired| repaired.corrected())) {
         (true, false) => ExitCode::SUCCESS,
         (true, true) => ExitCode::from(ERRORS_CORRECTED),
         (false, _) => ExitCode::from(ERRORS_LEFT),
     })
 }
 
-fn check(fs: &mut Fs<Chip>, path: &Path) -> Result<Verdict> {
+fn verdict(content: Content, path: &Path) -> Result<FilesVerdict> {
+    match content {
+        Content::Unmountable(error @ Error::NotFlexfs(_)) => {
+            let path = path.display();
+            Err(anyhow!(
+                "{path}: {error}; if there was a volume on it, `flexfs fsck -y {path}` builds it again of whatever is \
+                 left"
+            ))
+        }
+        Content::Unmountable(error) => {
+            let report = found_corrupt(error, path)?;
+            Ok(FilesVerdict { report, lost: None, chip: String::new(), chip_bytes: 0 })
+        }
+        content => check(&mut content.into_files(path)?, path),
+    }
+}
+
+fn to_json(path: &Path, verdict: &FilesVerdict, repaired: Option<&Repaired>) -> Value {
+    let report = &verdict.report;
+    json!({
+        "image": path,
+        "clean": report.findings.is_empty(),
+        "files": report.files,
+        "directories": report.directories,
+        "chunks": report.chunks,
+        "index_pages": report.index_pages,
+        "findings": report.findings,
+        "lost": verdict.lost,
+        "repair": repaired.map(Repaired::to_json),
+    })
+}
+
+fn check(fs: &mut Fs<Chip>, path: &Path) -> Result<FilesVerdict> {
     let report = match fs.check() {
         Ok(report) => report,
         Err(error) => found_corrupt(error, path)?,
@@ -103,7 +101,7 @@ fn check(fs: &mut Fs<Chip>, path: &Path) -> Result<Verdict> {
         (false, _) => Some(damage::losses(&mut Tree { fs, image: path })?),
     };
     let lost = losses.map(|losses| losses.iter().map(|path| shown(path)).collect());
-    Ok(Verdict { report, lost, chip, chip_bytes })
+    Ok(FilesVerdict { report, lost, chip, chip_bytes })
 }
 
 /// An error that ended the check, if it is what the check looks for.
@@ -116,7 +114,7 @@ fn found_corrupt(error: Error, path: &Path) -> Result<CheckReport> {
     }
 }
 
-fn print(path: &str, verdict: &Verdict) -> Result<()> {
+fn print(path: &str, verdict: &FilesVerdict) -> Result<()> {
     let report = &verdict.report;
     for finding in &report.findings {
         output::say(&format!("{path}: {finding}"))?;
@@ -132,17 +130,8 @@ fn print(path: &str, verdict: &Verdict) -> Result<()> {
     if report.findings.is_empty() { Ok(()) } else { output::say(&format!("{path}: {}", advice(path, verdict))) }
 }
 
-/// What a check found, in a few words.
-pub fn summary(findings: usize) -> String {
-    match findings {
-        0 => "clean".to_owned(),
-        1 => "1 error, left as it is".to_owned(),
-        many => format!("{} errors, left as they are", grouped(many as u64)),
-    }
-}
-
 /// What is lost, and what can be done.
-fn advice(path: &str, verdict: &Verdict) -> String {
+fn advice(path: &str, verdict: &FilesVerdict) -> String {
     let Some(lost) = &verdict.lost else {
         return format!(
             "the check could read nothing of it; `flexfs fsck -y {path}` builds it again of whatever is left (keep a copy)"

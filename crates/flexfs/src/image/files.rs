@@ -1,0 +1,56 @@
+//! The file system in an image: opened to be served, or changed in one go.
+//!
+//! Invariants: an image that is refused stays as it is to the last byte; a volume that was changed is unmounted
+//! cleanly, even after an error.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use emulator::Chip;
+use flexfs_core::{Fs, MountOptions};
+
+use super::chip::open_chip_unless;
+use super::content::{Content, probe_unless};
+use super::explain;
+use crate::clock::now_ns;
+use crate::interrupt::Interrupt;
+use crate::root_damage::RootDamage;
+
+/// Opens an image and the file system on it, unless a signal comes while the image is in use.
+///
+/// A probe comes before an opening that writes: it finds out by reading alone whether the volume can be mounted.
+pub fn open(path: &Path, options: MountOptions, interrupt: &Interrupt) -> Result<Fs<Chip>> {
+    if !options.read_only {
+        probe_unless(path, interrupt)?.into_files(path)?;
+    }
+    let chip = open_chip_unless(path, options.read_only, interrupt)?;
+    Content::on(chip, options).into_files(path)
+}
+
+/// Mounts the file system in an image, changes it, and unmounts it cleanly even if the change fails.
+pub fn change<T>(path: &Path, interrupt: &Interrupt, change: impl FnOnce(&mut Fs<Chip>) -> Result<T>) -> Result<T> {
+    let mut fs = open(path, MountOptions { now_ns: now_ns(), ..MountOptions::default() }, interrupt)?;
+    let changed = match RootDamage::of(&mut fs) {
+        Some(RootDamage { why, read_only: true }) => {
+            let path = path.display();
+            Err(anyhow!(
+                "{path}: the root directory is damaged, nothing can be written: {why}; `flexfs fsck {path}` tells more"
+            ))
+        }
+        _ => change(&mut fs),
+    };
+    let left = leave(fs, path, now_ns());
+    // The first error is the error to report.
+    changed.and_then(|value| left.map(|()| value))
+}
+
+/// Unmounts, and makes the image last.
+pub fn leave(fs: Fs<Chip>, path: &Path, now_ns: i64) -> Result<()> {
+    let (mut chip, unmounted) = fs.unmount(now_ns);
+    let image = path.display();
+    unmounted.map_err(|error| {
+        let why = explain(&error, path);
+        anyhow!("{image}: cannot unmount: {why}; the next mount recovers what was synced")
+    })?;
+    chip.sync_image().map_err(|error| anyhow!("{error}"))
+}
