@@ -2,7 +2,7 @@
 //!
 //! The rooms, from the ground up; a room uses only rooms that come before it:
 //!
-//! - the host: `host`, `destination`, `clock`, `interrupt`, `program`;
+//! - the host: `host`, `host_attributes`, `destination`, `clock`, `interrupt`, `program`;
 //! - words for people: `output`, `progress`, `size`;
 //! - chips: `block_kind`, `chips`, `chip_figures`;
 //! - servers that run already: `mount_table`, `monitor`, `holder`, `waiting`;
@@ -30,6 +30,7 @@ mod fuse;
 mod health;
 mod holder;
 mod host;
+mod host_attributes;
 mod image;
 mod interrupt;
 mod monitor;

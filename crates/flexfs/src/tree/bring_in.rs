@@ -22,7 +22,7 @@ use super::{Tree, is_dir, join};
 use crate::clock::now_ns;
 use crate::host::At;
 use crate::interrupt::Interrupt;
-use crate::{attribute_names, output};
+use crate::{attribute_names, host_attributes, output};
 
 /// Bytes read at a time: whole chunks of any chip.
 const PIECE_BYTES: usize = 1 << 20;
@@ -297,8 +297,8 @@ pub fn is_kept(name: &OsStr) -> bool {
 
 /// The extended attributes of a path, in the order of their names.
 pub fn attributes_of(source: &Path) -> Result<Vec<(OsString, Vec<u8>)>> {
-    let mut names: Vec<_> = match xattr::list(source) {
-        Ok(names) => names.collect(),
+    let mut names = match host_attributes::names(source) {
+        Ok(names) => names,
         Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Vec::new()),
         Err(error) => return Err(error).at(source),
     };
@@ -306,7 +306,7 @@ pub fn attributes_of(source: &Path) -> Result<Vec<(OsString, Vec<u8>)>> {
     let mut found = Vec::with_capacity(names.len());
     for name in names {
         // One that has gone since it was listed is none.
-        if let Some(value) = xattr::get(source, &name).at(source)? {
+        if let Some(value) = host_attributes::value(source, &name).at(source)? {
             found.push((name, value));
         }
     }

@@ -22,7 +22,7 @@ use super::{Step, Tree, Visited, is_dir, join};
 use crate::destination::Destinations;
 use crate::host::At;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::{image, output};
+use crate::{host_attributes, image, output};
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -208,7 +208,7 @@ impl<'a> TakeOut<'a> {
             let shown = String::from_utf8_lossy(&name).into_owned();
             match tree.fs.getxattr(attr.ino, &name) {
                 Ok(value) => {
-                    if let Err(error) = xattr::set(dest, OsStr::from_bytes(&name), &value) {
+                    if let Err(error) = host_attributes::set(dest, OsStr::from_bytes(&name), &value) {
                         output::complain(&format!("{}: attribute {shown} is left out: {error}", named.display()));
                         self.left_out += 1;
                     }

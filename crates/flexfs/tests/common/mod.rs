@@ -4,6 +4,7 @@
 //! kernel's mount table names the path with the type `fuse.flexfs`.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod attributes;
 pub mod forge;
 
 use std::fs;

@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::common::attributes::{attribute, set_attribute};
 use crate::common::{self, Dice, Mount, assert_clean, assert_same_tree, flexfs, info, is_one_line, output, run};
 
 const ROOT_TIME_S: i64 = 1_600_000_000;
@@ -23,8 +24,8 @@ fn make_tree(root: &Path) {
     symlink("etc/1", root.join("link")).unwrap();
     fs::hard_link(root.join("etc/7"), root.join("etc/deep/seven")).unwrap();
     run(Command::new("mkfifo").arg(root.join("pipe")));
-    xattr::set(root.join("etc/7"), "user.b", b"2").unwrap();
-    xattr::set(root.join("etc/7"), "user.a", b"1").unwrap();
+    set_attribute(root.join("etc/7"), "user.b", b"2");
+    set_attribute(root.join("etc/7"), "user.a", b"1");
     fs::set_permissions(root.join("etc/9"), fs::Permissions::from_mode(0o6711)).unwrap();
     run(Command::new("touch").args(["-d", "1999-12-31T23:59:58.123456789Z"]).arg(root.join("etc/deep")));
     run(Command::new("touch").arg("-d").arg(format!("@{ROOT_TIME_S}")).arg(root));
@@ -114,7 +115,7 @@ fn the_image_holds_the_tree_with_times_of_modification_only() {
         assert_eq!((made.uid(), made.gid()), (kept.uid(), kept.gid()), "{}", path.display());
     }
     assert_eq!(fs::metadata(mount.join("etc/7")).unwrap().nlink(), 2);
-    assert_eq!(xattr::get(mount.join("etc/deep/seven"), "user.b").unwrap().as_deref(), Some(&b"2"[..]));
+    assert_eq!(attribute(mount.join("etc/deep/seven"), "user.b").as_deref(), Some(&b"2"[..]));
     assert_eq!(fs::metadata(mount.join("zeros")).unwrap().blocks(), 0);
     mount.unmount();
 }

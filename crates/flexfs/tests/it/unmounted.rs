@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symli
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::common::attributes::{attribute, attribute_names, set_attribute};
 use crate::common::{
     self, Dice, Mount, assert_clean, assert_same_tree, flexfs, image, info, is_one_line, need_root, output, run,
     wait_for,
@@ -30,8 +31,8 @@ fn make_tree(root: &Path) {
     symlink("a/text", root.join("link")).unwrap();
     symlink("/nowhere/at all", root.join("dangling")).unwrap();
     fs::hard_link(root.join("a/text"), root.join("a/b/second name")).unwrap();
-    xattr::set(root.join("a/text"), "user.colour", b"blue\0green").unwrap();
-    xattr::set(root.join("a"), "user.kind", b"directory").unwrap();
+    set_attribute(root.join("a/text"), "user.colour", b"blue\0green");
+    set_attribute(root.join("a"), "user.kind", b"directory");
     run(Command::new("mkfifo").arg(root.join("a/pipe")));
     fs::set_permissions(root.join("a/text"), fs::Permissions::from_mode(0o4751)).unwrap();
     fs::set_permissions(root.join("a/b"), fs::Permissions::from_mode(0o2700)).unwrap();
@@ -63,8 +64,8 @@ fn assert_same(kept: &Path, copied: &Path) {
 }
 
 fn attributes(path: &Path) -> Vec<(std::ffi::OsString, Option<Vec<u8>>)> {
-    let names = xattr::list(path).unwrap().filter(|name| name.as_bytes().starts_with(b"user."));
-    let mut found: Vec<_> = names.map(|name| (name.clone(), xattr::get(path, &name).unwrap())).collect();
+    let names = attribute_names(path).into_iter().filter(|name| name.as_bytes().starts_with(b"user."));
+    let mut found: Vec<_> = names.map(|name| (name.clone(), attribute(path, &name))).collect();
     found.sort();
     found
 }
