@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use emulator::{Chip, Counters, OpCounts};
 use flexfs_core::{Error, Fs, Info, Outlook, WorkKind, dump::BlockInfo};
+use jiff::Timestamp;
 use nand::Cause;
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ use crate::chip_figures::ChipFigures;
 use crate::health::Health;
 use crate::monitor::Form;
 use crate::output::{grouped, listed, table};
-use crate::size;
+use crate::{size, time_span};
 
 /// A volume's identity as people write one.
 pub fn volume_id(id: &[u8; 16]) -> String {
@@ -74,7 +75,7 @@ fn life_json(life: &Outlook) -> Value {
 
 /// The same in a line.
 fn said_of_life(life: &Outlook) -> String {
-    let time = |ns: u64| humantime::format_duration(Duration::from_secs(ns / 1_000_000_000)).to_string();
+    let time = |ns: u64| time_span::human(ns / 1_000_000_000);
     let spent = life.budget_bytes.saturating_sub(life.left_bytes);
     let end = match life.ends_ns {
         None => String::new(),
@@ -95,7 +96,8 @@ fn said_of_life(life: &Outlook) -> String {
 /// When so much of a life will be over, by the wall clock.
 pub fn date(start_ns: i64, elapsed_ns: u64) -> String {
     let ns = u64::try_from(start_ns).unwrap_or(0).saturating_add(elapsed_ns);
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(ns)).to_string()[..10].to_owned()
+    // Every count of nanoseconds that fits lies within the years that can be written.
+    Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| time.strftime("%F").to_string())
 }
 
 impl Figures {
@@ -334,5 +336,21 @@ mod tests {
     fn a_volume_id_is_written_like_a_uuid() {
         let id: [u8; 16] = std::array::from_fn(|index| index as u8 * 16);
         assert_eq!(volume_id(&id), "00102030-4050-6070-8090-a0b0c0d0e0f0");
+    }
+
+    #[test]
+    fn the_end_of_a_life_is_written_as_a_date() {
+        const YEAR_NS: u64 = 31_557_600_000_000_000;
+        let dates = [
+            (0, 0, "1970-01-01"),
+            (-5, 86_399_999_999_999, "1970-01-01"),
+            (1_709_164_800_000_000_000, 0, "2024-02-29"),
+            (1_709_164_800_000_000_000, 3 * YEAR_NS, "2027-02-28"),
+            (i64::MAX, 10 * YEAR_NS, "2272-04-11"),
+            (i64::MAX, u64::MAX, "2554-07-21"),
+        ];
+        for (start_ns, elapsed_ns, text) in dates {
+            assert_eq!(date(start_ns, elapsed_ns), text);
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! The rooms, from the ground up; a room uses only rooms that come before it:
 //!
 //! - the host: `host`, `host_attributes`, `destination`, `clock`, `interrupt`, `program`;
-//! - words for people: `output`, `progress`, `size`;
+//! - words for people: `output`, `progress`, `size`, `time_span`;
 //! - chips: `block_kind`, `chips`, `chip_figures`;
 //! - servers that run already: `mount_table`, `monitor`, `holder`, `waiting`;
 //! - images: `foreign`, `root_damage`, `translation`, `image`, `new_image`;
@@ -42,6 +42,7 @@ mod program;
 mod progress;
 mod root_damage;
 mod size;
+mod time_span;
 mod top;
 mod translation;
 mod tree;

@@ -14,7 +14,7 @@ use ftl::Scheme;
 use lab::bench::Workload;
 
 use crate::host::At;
-use crate::{chips, size};
+use crate::{chips, size, time_span};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compress {
@@ -101,10 +101,7 @@ pub fn policy_named(name: &str) -> Result<Policy, String> {
 /// The lifetime that is to be guaranteed, and the length of a wear window behind a colon: `3y`, `3y:1d`; `none` for none.
 pub fn lifetime(text: &str) -> Result<Goal, String> {
     const WRONG: &str = "write how long the chip shall live, like 3y or 90days, with a wear window like 3y:1d, or none";
-    let time_ns = |text: &str| {
-        let time = humantime::parse_duration(text).ok()?;
-        u64::try_from(time.as_nanos()).ok().filter(|&ns| ns > 0 && i64::try_from(ns).is_ok())
-    };
+    let time_ns = |text: &str| time_span::parse(text).filter(|&ns| ns > 0 && i64::try_from(ns).is_ok());
     if text == "none" {
         return Ok(Goal { life_ns: 0, window_ns: 0 });
     }

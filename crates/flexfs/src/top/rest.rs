@@ -1,7 +1,5 @@
 //! What is left: of the chip's life, of room, and of the blocks' endurance.
 
-use std::time::Duration;
-
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -12,12 +10,9 @@ use super::frame::{self, row};
 use super::snapshot::{Life, Snapshot};
 use crate::figures::date;
 use crate::output::grouped;
-use crate::size;
+use crate::{size, time_span};
 
 const NS_PER_S: u64 = 1_000_000_000;
-
-/// Units of time that are written shorter here than elsewhere.
-const UNITS: [(&str, &str); 3] = [("year", "y"), ("month", "mo"), ("day", "d")];
 
 /// Draws how the life stands, and what room there is.
 pub fn draw_life(frame: &mut Frame, area: Rect, snapshot: &Snapshot) {
@@ -61,13 +56,7 @@ fn part(part: u64, whole: u64, shown: fn(u64) -> String) -> String {
 
 /// A time by its two largest units: `1y 2mo`.
 pub fn span(ns: u64) -> String {
-    let whole = humantime::format_duration(Duration::from_secs(ns / NS_PER_S)).to_string();
-    let short = |word: &str| {
-        let (number, unit) = word.split_at(word.find(char::is_alphabetic).unwrap_or(word.len()));
-        let unit = UNITS.iter().find(|(long, _)| unit.starts_with(long)).map_or(unit, |(_, short)| short);
-        format!("{number}{unit}")
-    };
-    whole.split(' ').take(2).map(short).collect::<Vec<_>>().join(" ")
+    time_span::short(ns / NS_PER_S)
 }
 
 /// Draws how many blocks were erased how often.
