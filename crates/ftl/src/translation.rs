@@ -9,8 +9,7 @@ use nand::{Cause, Nand};
 use crate::device::{BlockDevice, Span};
 use crate::flash::anchor::{ANCHOR_BLOCKS, Anchors, Record};
 use crate::flash::counts::Counts;
-use crate::flash::tag::Kind;
-use crate::flash::{Flash, Found, SectorPlace};
+use crate::flash::{Flash, Found};
 use crate::sector_map::{SchemeRow, SectorMap};
 use crate::settings::{Format, Options};
 use crate::{Error, Result};
@@ -66,15 +65,14 @@ impl<N: Nand, M: SectorMap> Translation<N, M> {
     /// Reads one sector that the device has.
     pub(crate) fn read_sector(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
         let place = self.map.find(&mut self.flash, sector as u32)?;
-        let (SectorPlace::Page(at) | SectorPlace::Slot(at)) = place else {
+        let Some(at) = place.page() else {
             data.fill(0);
             return Ok(());
         };
-        let is_slot = matches!(place, SectorPlace::Slot(_));
         match self.flash.read(at, data, Cause::Host)? {
             Found::Page(tag) if tag.kind.is_payload() && u64::from(tag.logical) == sector => {}
-            Found::Erased if is_slot => data.fill(0),
-            Found::Page(tag) if is_slot && matches!(tag.kind, Kind::Hole | Kind::Trim) => data.fill(0),
+            Found::Page(tag) if place.is_empty(Some(tag.kind)) => data.fill(0),
+            Found::Erased if place.is_empty(None) => data.fill(0),
             Found::Page(_) | Found::Erased | Found::Unreadable => return Err(Error::Unreadable { sector }),
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! Circles of files: files of a crate that import each other, directly or by way of others.
 //!
 //! An import is a `use`, or a path that begins with `crate`, `self` or `super`. A path that leads through a re-export is
-//! followed to the file that has the item. Invariant: a file and the files below its own folder are one room, so that
-//! imports between them do not count.
+//! followed to the file that has the item. Invariant: an import between a `mod.rs` and the files below its folder does not
+//! count, and neither does a re-export of a `mod.rs`; every other import does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -44,25 +44,27 @@ pub fn find(workspace: &Workspace) -> Vec<FileCircle> {
 /// The files of a crate by their modules.
 struct CrateFiles<'a> {
     files: BTreeMap<ModulePath, &'a SourceFile>,
-    /// Where an item that a module re-exports really is.
+    /// Where an item that a module re-exports by name really is.
     reexports: BTreeMap<(ModulePath, String), ModulePath>,
+    /// The modules of which a module re-exports all items.
+    globs: BTreeMap<ModulePath, Vec<ModulePath>>,
 }
 
 impl<'a> CrateFiles<'a> {
     fn new(files: Vec<&'a SourceFile>) -> Self {
         let files: BTreeMap<_, _> = files.into_iter().map(|file| (file.module.clone(), file)).collect();
-        let mut crate_files = Self { files, reexports: BTreeMap::new() };
-        let mut reexports = BTreeMap::new();
+        let mut crate_files = Self { files, reexports: BTreeMap::new(), globs: BTreeMap::new() };
+        let (mut reexports, mut globs) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
         for file in crate_files.files.values() {
-            for (is_public, path) in uses(&file.product) {
-                let item = path.last().cloned().unwrap_or_default();
-                let target = crate_files.absolute(file, path);
-                if let Some(target) = target.filter(|_| is_public) {
-                    reexports.insert((file.module.clone(), item), target);
+            for import in uses(&file.product).into_iter().filter(|import| import.is_public) {
+                let Some(target) = crate_files.absolute(file, import.path) else { continue };
+                match import.name {
+                    Some(name) => drop(reexports.insert((file.module.clone(), name), target)),
+                    None => globs.entry(file.module.clone()).or_default().push(target),
                 }
             }
         }
-        crate_files.reexports = reexports;
+        (crate_files.reexports, crate_files.globs) = (reexports, globs);
         crate_files
     }
 
@@ -94,21 +96,30 @@ impl<'a> CrateFiles<'a> {
         for _ in 0..REEXPORTS_MAX {
             let depth = (0..=path.len()).rev().find(|&depth| self.files.contains_key(&path[..depth]))?;
             found = self.files.get(&path[..depth]).copied();
-            let reexport = path.get(depth).and_then(|item| self.reexports.get(&(path[..depth].to_vec(), item.clone())));
-            match reexport {
-                Some(target) => path = target.iter().chain(&path[depth + 1..]).cloned().collect(),
-                None => break,
-            }
+            let Some(item) = path.get(depth) else { break };
+            let Some(target) = self.reexport(&path[..depth], item) else { break };
+            path = target.into_iter().chain(path[depth + 1..].iter().cloned()).collect();
         }
         found
     }
 
+    /// Where an item really is that a module re-exports, by name or with all items of another module.
+    fn reexport(&self, module: &[String], item: &str) -> Option<ModulePath> {
+        if let Some(target) = self.reexports.get(&(module.to_vec(), item.to_owned())) {
+            return Some(target.clone());
+        }
+        let defines = |target: &&ModulePath| self.files.get(*target).is_some_and(|file| defines(&file.product, item));
+        let target = self.globs.get(module)?.iter().find(defines)?;
+        Some(target.iter().cloned().chain([item.to_owned()]).collect())
+    }
+
     /// The modules that a file imports, its own room left out.
     fn imports(&self, file: &SourceFile) -> BTreeSet<ModulePath> {
-        let private = uses(&file.product).into_iter().filter(|(is_public, _)| !is_public).map(|(_, path)| path);
+        let counts = |import: &Import| !(import.is_public && file.is_folder);
+        let used = uses(&file.product).into_iter().filter(counts).map(|import| import.path);
         let others = file.product.iter().filter(|item| !matches!(item, Item::Use(_)));
         let named = others.flat_map(|item| named_paths(item.to_token_stream()));
-        let targets = private.chain(named).filter_map(|path| self.resolve(self.absolute(file, path)?));
+        let targets = used.chain(named).filter_map(|path| self.resolve(self.absolute(file, path)?));
         let is_other_room =
             |target: &&SourceFile| target.module != file.module && !is_below(file, target) && !is_below(target, file);
         targets.filter(is_other_room).map(|target| target.module.clone()).collect()
@@ -154,36 +165,66 @@ fn is_below(file: &SourceFile, folder: &SourceFile) -> bool {
     folder.is_folder && file.module.starts_with(&folder.module)
 }
 
-/// The paths of all `use` items, and whether they are re-exports.
-fn uses(items: &[Item]) -> Vec<(bool, ModulePath)> {
-    let mut paths = Vec::new();
+/// Whether one of the items has that name.
+fn defines(items: &[Item], name: &str) -> bool {
+    items.iter().any(|item| match item {
+        Item::Struct(item) => item.ident == name,
+        Item::Enum(item) => item.ident == name,
+        Item::Trait(item) => item.ident == name,
+        Item::Type(item) => item.ident == name,
+        Item::Const(item) => item.ident == name,
+        Item::Fn(item) => item.sig.ident == name,
+        _ => false,
+    })
+}
+
+/// A path of a `use` item.
+struct Import {
+    is_public: bool,
+    path: ModulePath,
+    /// The name that the item gets; `None`: all items of the module.
+    name: Option<String>,
+}
+
+/// The paths of all `use` items.
+fn uses(items: &[Item]) -> Vec<Import> {
+    let mut imports = Vec::new();
     for item in items {
         match item {
             Item::Use(item) => {
                 let is_public = !matches!(item.vis, Visibility::Inherited);
-                let mut found = Vec::new();
-                expand(&item.tree, Vec::new(), &mut found);
-                paths.extend(found.into_iter().map(|path| (is_public, path)));
+                expand(&item.tree, Vec::new(), is_public, &mut imports);
             }
-            Item::Mod(item) => paths.extend(item.content.iter().flat_map(|(_, items)| uses(items))),
+            Item::Mod(item) => imports.extend(item.content.iter().flat_map(|(_, items)| uses(items))),
             _ => {}
         }
     }
-    paths
+    imports
 }
 
 /// Adds every path of a tree of imports.
-fn expand(tree: &UseTree, mut prefix: ModulePath, paths: &mut Vec<ModulePath>) {
+fn expand(tree: &UseTree, mut path: ModulePath, is_public: bool, imports: &mut Vec<Import>) {
     match tree {
-        UseTree::Path(path) => {
-            prefix.push(path.ident.to_string());
-            expand(&path.tree, prefix, paths);
+        UseTree::Path(tree) => {
+            path.push(tree.ident.to_string());
+            expand(&tree.tree, path, is_public, imports);
         }
-        UseTree::Name(name) if name.ident == "self" => paths.push(prefix),
-        UseTree::Name(name) => paths.push(prefix.into_iter().chain([name.ident.to_string()]).collect()),
-        UseTree::Rename(rename) => paths.push(prefix.into_iter().chain([rename.ident.to_string()]).collect()),
-        UseTree::Glob(_) => paths.push(prefix),
-        UseTree::Group(group) => group.items.iter().for_each(|tree| expand(tree, prefix.clone(), paths)),
+        UseTree::Name(tree) => {
+            if tree.ident != "self" {
+                path.push(tree.ident.to_string());
+            }
+            imports.push(Import { is_public, name: path.last().cloned(), path });
+        }
+        UseTree::Rename(tree) => {
+            if tree.ident != "self" {
+                path.push(tree.ident.to_string());
+            }
+            imports.push(Import { is_public, name: Some(tree.rename.to_string()), path });
+        }
+        UseTree::Glob(_) => imports.push(Import { is_public, name: None, path }),
+        UseTree::Group(group) => {
+            group.items.iter().for_each(|tree| expand(tree, path.clone(), is_public, imports));
+        }
     }
 }
 
@@ -258,6 +299,27 @@ mod tests {
             ("a.rs", "use crate::room::B; pub struct A;"),
             ("room/mod.rs", "mod b; pub use b::B;"),
             ("room/b.rs", "use crate::a::A; pub struct B;"),
+        ];
+        assert_eq!(circles(&files).len(), 1);
+    }
+
+    #[test]
+    fn no_kind_of_re_export_hides_a_circle() {
+        for (reexport, import) in
+            [("pub use b::B as C;", "use crate::room::C;"), ("pub use b::*;", "use crate::room::B;")]
+        {
+            let files = [
+                ("lib.rs", "mod a; mod room;"),
+                ("a.rs", &format!("{import} pub struct A;")),
+                ("room/mod.rs", &format!("mod b; {reexport}")),
+                ("room/b.rs", "use crate::a::A; pub struct B;"),
+            ];
+            assert_eq!(circles(&files).len(), 1, "{reexport}");
+        }
+        let files = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "pub(crate) use crate::b::B; pub struct A;"),
+            ("b.rs", "use crate::a::A; pub struct B;"),
         ];
         assert_eq!(circles(&files).len(), 1);
     }

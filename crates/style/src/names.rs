@@ -1,6 +1,6 @@
 //! Names of types and of tests.
 //!
-//! Invariant: a type counts wherever it is defined, inside a function too; an alias is no type.
+//! Invariant: a type counts wherever it is defined, inside a function or a macro too; an alias is no type.
 
 use std::collections::BTreeMap;
 
@@ -109,6 +109,7 @@ const NOUNS: &[&str] = &["Feed", "Meeting", "Need", "Pairing", "Seed", "Setting"
 
 /// Whether a name is a participle, a pronoun, a preposition or an adverb alone.
 pub fn is_bare(name: &str) -> bool {
+    let name = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let is_single = name.chars().skip(1).all(|letter| letter.is_ascii_lowercase());
     let is_participle = (name.ends_with("ed") || name.ends_with("ing")) && !NOUNS.contains(&name);
     is_single && (is_participle || BARE.contains(&name))
@@ -128,6 +129,22 @@ impl TypeNames {
     fn add(&mut self, name: &syn::Ident) {
         *self.0.entry(name.to_string()).or_default() += 1;
     }
+
+    /// Adds the types that stand in the tokens of a macro.
+    fn add_tokens(&mut self, tokens: TokenStream) {
+        let mut defines = false;
+        for token in tokens {
+            match token {
+                TokenTree::Ident(word) if defines => {
+                    self.add(&word);
+                    defines = false;
+                }
+                TokenTree::Ident(word) => defines = ["struct", "enum", "trait"].iter().any(|kind| word == kind),
+                TokenTree::Group(group) => self.add_tokens(group.stream()),
+                _ => defines = false,
+            }
+        }
+    }
 }
 
 impl<'ast> Visit<'ast> for TypeNames {
@@ -139,6 +156,10 @@ impl<'ast> Visit<'ast> for TypeNames {
     fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
         self.add(&item.ident);
         visit::visit_item_enum(self, item);
+    }
+
+    fn visit_macro(&mut self, item: &'ast syn::Macro) {
+        self.add_tokens(item.tokens.clone());
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
@@ -180,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_participle_or_a_pronoun_alone_is_bare_and_a_noun_is_not() {
-        for name in ["Found", "Looked", "Moving", "Why", "By"] {
+        for name in ["Found", "Found2", "Looked", "Moving", "Why", "By"] {
             assert!(is_bare(name), "{name}");
         }
         for name in ["FoundAnchor", "Seed", "Anchor", "WaitingRequest", "Pairing"] {

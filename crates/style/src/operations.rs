@@ -11,19 +11,26 @@ use crate::source::Workspace;
 /// Operations of each type, by `crate::Type`.
 pub fn operations(workspace: &Workspace) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for file in workspace.product() {
-        for item in &file.product {
-            let (name, count) = match item {
-                Item::Impl(item) if item.trait_.is_none() => (name_of(&item.self_ty), methods(item)),
-                Item::Fn(item) => (item.sig.inputs.first().and_then(referenced), 1),
-                _ => continue,
-            };
-            if let Some(name) = name {
-                *counts.entry(format!("{}::{name}", file.crate_name)).or_default() += count;
+    workspace.product().for_each(|file| count(&file.crate_name, &file.product, &mut counts));
+    counts
+}
+
+/// Counts the operations in items of a crate.
+fn count(crate_name: &str, items: &[Item], counts: &mut BTreeMap<String, usize>) {
+    for item in items {
+        let (name, operations) = match item {
+            Item::Impl(item) if item.trait_.is_none() => (name_of(&item.self_ty), methods(item)),
+            Item::Fn(item) => (item.sig.inputs.first().and_then(referenced), 1),
+            Item::Mod(item) => {
+                item.content.iter().for_each(|(_, items)| count(crate_name, items, counts));
+                continue;
             }
+            _ => continue,
+        };
+        if let Some(name) = name {
+            *counts.entry(format!("{crate_name}::{name}")).or_default() += operations;
         }
     }
-    counts
 }
 
 fn methods(item: &ItemImpl) -> usize {

@@ -164,12 +164,18 @@ mod tests {
     fn a_type_named_by_a_participle_is_refused_wherever_it_is_added() {
         let before = "struct Anchor;";
         assert_eq!(breaches(before, before), Vec::<String>::new());
-        for added in ["struct Found;", "fn f() { enum Found {} }", "mod inner { pub trait Found {} }"] {
+        for added in [
+            "struct Found;",
+            "fn f() { enum Found {} }",
+            "mod inner { pub trait Found {} }",
+            "named! { struct Found; }",
+        ] {
             let found = breaches(before, &format!("{before} {added}"));
             assert_eq!(found.len(), 1, "{added}: {found:?}");
             assert!(found[0].starts_with("types named Found: 1, at most 0"), "{found:?}");
         }
         assert_eq!(breaches(before, "struct Anchor; #[cfg(test)] mod tests { struct Found; }"), Vec::<String>::new());
+        assert_eq!(breaches(before, "struct Anchor; #[cfg(not(test))] mod product { struct Found; }").len(), 1);
         // A name that is known does not excuse another one.
         assert_eq!(breaches("struct Found;", "struct Moved;").len(), 1);
     }
@@ -187,7 +193,9 @@ mod tests {
         let functions =
             |count| (0..count).map(|n| format!("fn f{n}(store: &mut Store, n: u32) {{}} ")).collect::<String>();
         assert_eq!(breaches("", &functions(60)), Vec::<String>::new());
-        assert_eq!(breaches("", &functions(61)), ["operations of some::Store: 61, at most 60: split the type"]);
+        let refused = ["operations of some::Store: 61, at most 60: split the type"];
+        assert_eq!(breaches("", &functions(61)), refused);
+        assert_eq!(breaches("", &format!("mod inner {{ {} }}", functions(61))), refused);
     }
 
     #[test]

@@ -103,7 +103,8 @@ impl SourceFile {
 fn is_for_tests(item: &Item) -> bool {
     let has_cfg_test = |attributes: &[Attribute]| {
         attributes.iter().any(|attribute| {
-            attribute.path().is_ident("cfg") && attribute.meta.to_token_stream().to_string().contains("(test)")
+            let condition = attribute.meta.require_list().map(|list| list.tokens.to_string());
+            attribute.path().is_ident("cfg") && condition.is_ok_and(|condition| condition == "test")
         })
     };
     match item {

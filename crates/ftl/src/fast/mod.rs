@@ -101,7 +101,7 @@ impl SectorMap for Fast {
     }
 
     fn find(&mut self, flash: &mut Flash<impl Nand>, sector: u32) -> Result<SectorPlace> {
-        Ok(SectorPlace::slot(self.holder(flash, sector)))
+        Ok(SectorPlace::trim_slot(self.holder(flash, sector)))
     }
 
     fn write(&mut self, flash: &mut Flash<impl Nand>, span: Span, data: &[u8]) -> Result<()> {
