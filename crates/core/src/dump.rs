@@ -17,7 +17,7 @@ use crate::format::manager::ManagerRecord;
 use crate::format::node::{self, Body, Order};
 use crate::format::place::{NO_SLOT, NODE_UNIT, Place};
 use crate::format::table::Use;
-use crate::format::tag::{Kind, Tag, tick_ns};
+use crate::format::tag::{Kind, Tag};
 use crate::store::records::Records;
 
 /// A block, as the table has it.
@@ -254,7 +254,7 @@ fn describe(tag: &Tag, data: &[u8]) -> SlotTag {
         chunk: tag.chunk,
         len: tag.len,
         erases: tag.erases,
-        time_ns: (bare && tag.stamp > 0).then(|| tick_ns(tag.stamp)),
+        time_ns: (bare && tag.time_ns != 0).then_some(tag.time_ns),
         copy_of: (bare && tag.copy).then_some(tag.source),
         nodes: nodes.into_iter().map(|(at, _, node)| (u32::from(at) * NODE_UNIT as u32, say(&node))).collect(),
     }

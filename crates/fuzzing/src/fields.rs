@@ -34,12 +34,13 @@ impl Field {
     }
 }
 
-/// Of the tag: `seq`, `ino`, kind, the flags, `chunk`, `len`; `erases` and `stamp`, or those of a copy: `erases` and source,
-/// or source and upper bits of `stamp`. First bit and bits of each.
-const TAG: [(usize, usize); 14] = [
+/// Of the tag: `seq`, `ino`, kind, the flags, `chunk`, `len`; the erase count and the tick, or nanoseconds, or those of a
+/// copy: erase count and source, or source and upper bits of the tick. First bit and bits of each.
+const TAG: [(usize, usize); 16] = [
     (32, 48),
     (80, 40),
-    (120, 4),
+    (120, 3),
+    (123, 1),
     (124, 1),
     (125, 1),
     (126, 1),
@@ -48,6 +49,7 @@ const TAG: [(usize, usize); 14] = [
     (179, 12),
     (191, 20),
     (211, 45),
+    (191, 64),
     (211, 40),
     (191, 40),
     (231, 25),

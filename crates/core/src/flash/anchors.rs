@@ -136,7 +136,8 @@ impl<N: Nand> Flash<N> {
             chunk: anchor.checkpoint & 0xffff_ffff,
             len: slot_bytes as u32,
             erases: Some(self.slots.blocks.get(block).entry.erases),
-            stamp: 0,
+            time_ns: 0,
+            dated: false,
             source: 0,
         };
         let raw = tag.encode(0, &data);

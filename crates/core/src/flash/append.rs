@@ -18,24 +18,30 @@ pub struct Draft {
     ino: u64,
     chunk: u64,
     len: u32,
-    stamp: u64,
+    time_ns: i64,
+    dated: bool,
     source: Slot,
 }
 
 impl Draft {
-    /// A chunk of data, `len` bytes of it, written at the tick `stamp`; `end`: with it its group ends.
-    pub fn data(ino: u64, chunk: u64, len: u32, stamp: u64, end: bool) -> Self {
-        Self { kind: Kind::Data, end, copy: false, ino, chunk, len, stamp, source: 0 }
+    /// A chunk of data, `len` bytes of it, of a file that changed at `time_ns`; `end`: with it its group ends.
+    pub fn data(ino: u64, chunk: u64, len: u32, time_ns: i64, end: bool) -> Self {
+        Self { kind: Kind::Data, end, copy: false, ino, chunk, len, time_ns, dated: false, source: 0 }
+    }
+
+    /// The same chunk; where `dated`, the file's times become `time_ns` with it.
+    pub fn dated(self, dated: bool) -> Self {
+        Self { dated, ..self }
     }
 
     /// Nodes, `len` bytes of them; `end`: with them their group ends.
     pub fn nodes(len: u32, end: bool) -> Self {
-        Self { kind: Kind::Nodes, end, copy: false, ino: 0, chunk: 0, len, stamp: 0, source: 0 }
+        Self { kind: Kind::Nodes, end, copy: false, ino: 0, chunk: 0, len, time_ns: 0, dated: false, source: 0 }
     }
 
     /// A copy of the data at `source`, whose tag is `tag`.
     pub fn copy_of_data(tag: &Tag, source: Slot) -> Self {
-        Self { copy: true, source, ..Self::data(tag.ino, tag.chunk, tag.len, tag.stamp, false) }
+        Self { copy: true, source, ..Self::data(tag.ino, tag.chunk, tag.len, tag.time_ns, false) }
     }
 
     /// Copies of nodes, which say each whose, `len` bytes of them.
@@ -66,7 +72,8 @@ impl<N: Nand> Flash<N> {
             len: draft.len,
             erases: None,
             unlogged: !self.phase.is_logged(),
-            stamp: draft.stamp,
+            time_ns: draft.time_ns,
+            dated: draft.dated,
             source: draft.source,
         };
         let content_seq = if original { seq } else { u64::MAX };
@@ -174,8 +181,9 @@ impl<N: Nand> Flash<N> {
             data.chunks_exact(self.slots.shape.slot_bytes).zip(tags).enumerate().take(filled as usize)
         {
             let (block, index) = self.claim(id, purpose)?;
-            let Some(tag) = Tag::decode_unchecked(raw) else { continue };
-            let tag = tag.placed(index, self.slots.blocks.get(block).entry.erases);
+            let Some(before) = Tag::decode_unchecked(raw) else { continue };
+            let tag = before.placed(index, self.slots.blocks.get(block).entry.erases);
+            let undated = before.dated && !tag.dated;
             let raw = tag.encode(self.slots.seed, bytes);
             let head = self.slots.head_mut(id);
             head.tags.resize(index as usize, BLANK);
@@ -185,8 +193,8 @@ impl<N: Nand> Flash<N> {
             let to = self.slots.shape.slot(block, index);
             let from = from + part as u64;
             match self.moved.iter_mut().find(|moved| moved.to == from) {
-                Some(moved) => moved.to = to,
-                None => self.moved.push(Moved { tag, from, to }),
+                Some(moved) => (moved.to, moved.undated) = (to, moved.undated || undated),
+                None => self.moved.push(Moved { tag, from, to, undated }),
             }
             last = Some(to);
         }

@@ -134,7 +134,8 @@ impl<N: Nand> Flash<N> {
                 chunk: u64::from(part),
                 len: slot_bytes as u32,
                 erases: Some(erases),
-                stamp: 0,
+                time_ns: 0,
+                dated: false,
                 source: 0,
             };
             let raw = tag.encode(self.slots.seed, &slot);

@@ -172,6 +172,11 @@ impl Shape {
         (slot % self.stride.max(1)) as u32
     }
 
+    /// Whether a slot is the first of its block.
+    pub fn is_first(&self, slot: Slot) -> bool {
+        self.index_of(slot) == 0
+    }
+
     /// Where a slot stands, its block being programmed as `layout` says.
     pub fn spot(&self, slot: Slot, layout: &Layout) -> Option<Spot> {
         let index = self.index_of(slot);

@@ -19,7 +19,7 @@ use super::tag::{low, wide};
 /// "FlexFS" and two bytes that text transfers would break.
 const MAGIC: [u8; 8] = *b"FlexFS\r\n";
 /// The format this program writes, and the only one it reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Heads that are written to on one chip.
 pub const HEADS: usize = 4;
 /// Longest label, bytes.

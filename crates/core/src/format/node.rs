@@ -51,7 +51,10 @@ pub enum Body<'a> {
     /// A chunk that is short or compressed.
     Data {
         chunk: u64,
+        /// When it was written.
         time_ns: i64,
+        /// The file's times became `time_ns` with it.
+        dated: bool,
         /// Bytes when unpacked.
         len: u32,
         lz4: bool,
@@ -112,6 +115,7 @@ struct Head {
 
 const FLAG_COPY: u8 = 1;
 const FLAG_LZ4: u8 = 2;
+const FLAG_DATED: u8 = 4;
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy)]
 #[repr(C)]
@@ -209,7 +213,7 @@ impl<'a> Node<'a> {
                 (2, 0)
             }
             Body::EntryGone { offset, time_ns } => (3, encode_pair(out, offset, time_ns as u64)),
-            Body::Data { chunk, time_ns, len, lz4, bytes } => {
+            Body::Data { chunk, time_ns, dated, len, lz4, bytes } => {
                 let raw = RawData {
                     chunk: U64::new(chunk),
                     time_ns: I64::new(time_ns),
@@ -219,7 +223,8 @@ impl<'a> Node<'a> {
                 };
                 out.extend_from_slice(raw.as_bytes());
                 out.extend_from_slice(bytes);
-                (4, if lz4 { FLAG_LZ4 } else { 0 })
+                let flags = [(lz4, FLAG_LZ4), (dated, FLAG_DATED)];
+                (4, flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag))
             }
             Body::Cut { from, count } => (5, encode_pair(out, from, count)),
             Body::Xattr { offset, name, value, value_len } => {
@@ -280,7 +285,7 @@ impl<'a> Node<'a> {
                 let (offset, time) = decode_pair(body)?;
                 Body::EntryGone { offset, time_ns: time as i64 }
             }
-            4 => decode_data(body, head.flags & FLAG_LZ4 != 0)?,
+            4 => decode_data(body, head.flags)?,
             5 => {
                 let (from, count) = decode_range(body)?;
                 Body::Cut { from, count }
@@ -316,7 +321,7 @@ impl<'a> Node<'a> {
     }
 }
 
-fn decode_data(body: &[u8], lz4: bool) -> Option<Body<'_>> {
+fn decode_data(body: &[u8], flags: u8) -> Option<Body<'_>> {
     let (raw, rest) = RawData::ref_from_prefix(body).ok()?;
     if raw.chunk.get() >= CHUNKS_MAX || raw.len.get() > 4096 || raw.len.get() == 0 {
         return None;
@@ -324,8 +329,9 @@ fn decode_data(body: &[u8], lz4: bool) -> Option<Body<'_>> {
     Some(Body::Data {
         chunk: raw.chunk.get(),
         time_ns: raw.time_ns.get(),
+        dated: flags & FLAG_DATED != 0,
         len: u32::from(raw.len.get()),
-        lz4,
+        lz4: flags & FLAG_LZ4 != 0,
         bytes: rest.get(..usize::from(raw.stored.get()))?,
     })
 }
@@ -416,7 +422,9 @@ mod tests {
             Body::Entry { offset: 1 << 40, child: 5, mode: 0o100644, time_ns: -4, name: b"a name" },
             Order::CopyOf { slot: 0xff_1234_5678, at: 17 },
         );
-        round_trip(Body::Data { chunk: 8, time_ns: 1, len: 11, lz4: true, bytes: b"hello world" }, Order::Back(1));
+        let data = |lz4, dated| Body::Data { chunk: 8, time_ns: 1, dated, len: 11, lz4, bytes: b"hello world" };
+        round_trip(data(true, false), Order::Back(1));
+        round_trip(data(false, true), Order::Back(1));
         round_trip(Body::Xattr { offset: 4, name: b"user.a", value: b"v", value_len: 9000 }, Order::Back(1));
         round_trip(Body::XattrPart { offset: 5, part: 1, check: 7, bytes: b"alue" }, Order::Back(1));
         round_trip(Body::XattrGone { offset: 0x1_ffff, count: 1 }, Order::Back(1));

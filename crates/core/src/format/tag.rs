@@ -16,10 +16,11 @@ pub const INO_MAX: u64 = (1 << 40) - 1;
 pub const CHUNKS_MAX: u64 = 1 << 51;
 /// Largest erase count a tag can carry (20 bits); larger ones saturate.
 pub const ERASES_MAX: u32 = (1 << 20) - 1;
-/// Nanoseconds in one unit of a tag's time.
+/// Nanoseconds in a tick, the unit of time of the tag in the first slot of a block.
 pub const TICK_NS: i64 = 128_000;
-const STAMP_MAX: u64 = (1 << 45) - 1;
-/// Of a time's bits, the lowest that a copy leaves out: it tells when to 134 s.
+/// The last tick that such a tag can tell (45 bits).
+const TICKS_MAX: u64 = (1 << 45) - 1;
+/// The lowest bits of the ticks, which a copy leaves out: it tells its time to 134 s.
 const COARSE_BITS: u32 = 20;
 const SLOT_MAX: u64 = (1 << 40) - 1;
 
@@ -77,11 +78,13 @@ pub struct Tag {
     pub chunk: u64,
     /// Valid bytes of the slot, at least 1.
     pub len: u32,
-    /// Erase count of the block the slot stands in; a copy of bare data bears it only in the first slot of a block.
+    /// Erase count of the block the slot stands in; bare data bears it only in the first slot of a block.
     pub erases: Option<u32>,
-    /// When bare data was written, in ticks of [`TICK_NS`] since 1970. In a copy the ticks are cut off to 2^20; 0 where the
-    /// copy bears an erase count instead.
-    pub stamp: u64,
+    /// When bare data was written, ns since 1970: exact; in the first slot of a block rounded down to a tick, and not before
+    /// 1970. In a copy rounded down to 134 s; 0 where the copy bears an erase count instead.
+    pub time_ns: i64,
+    /// The file's times became `time_ns` with this original of bare data.
+    pub dated: bool,
     /// The slot that a copy of bare data was taken from, else 0.
     pub source: u64,
 }
@@ -93,31 +96,31 @@ struct Raw {
     seq: [u8; 6],
     ino: [u8; 5],
     kind_flags: u8,
-    /// chunk 51, len - 1 12, and erases 20, stamp 45; or, in a copy of bare data, erases 20, source 40, 5 zeros; or, where
-    /// it is `aged`, source 40, the upper bits of the stamp 25.
+    /// chunk 51, len - 1 12, and 65 bits by the kind of slot: see [`Tag::rest`].
     bits: U128,
 }
 
+const KIND_MASK: u8 = 0x7;
+const FLAG_DATED: u8 = 1 << 3;
 const FLAG_END: u8 = 1 << 4;
 const FLAG_COPY: u8 = 1 << 5;
 const FLAG_UNLOGGED: u8 = 1 << 6;
-const FLAG_AGED: u8 = 1 << 7;
+/// Bare data that does not tell an erase count.
+const FLAG_UNCOUNTED: u8 = 1 << 7;
 
 impl Tag {
     /// The tag's bytes, with the checksum over `data` seeded by `seed`.
     pub fn encode(&self, seed: u32, data: &[u8]) -> [u8; TAG_BYTES] {
-        let aged = self.copies_data() && self.erases.is_none();
-        let flags = [(self.end, FLAG_END), (self.copy, FLAG_COPY), (self.unlogged, FLAG_UNLOGGED), (aged, FLAG_AGED)];
+        let flags = [
+            (self.dated, FLAG_DATED),
+            (self.end, FLAG_END),
+            (self.copy, FLAG_COPY),
+            (self.unlogged, FLAG_UNLOGGED),
+            (self.is_uncounted(), FLAG_UNCOUNTED),
+        ];
         let flags = flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag);
         let len = u128::from(self.len.saturating_sub(1) & 0xfff);
-        let erases = u128::from(self.erases.unwrap_or(0).min(ERASES_MAX));
-        let (source, stamp) = (u128::from(self.source & SLOT_MAX), u128::from(self.stamp & STAMP_MAX));
-        let rest = match (self.copies_data(), aged) {
-            (false, _) => erases | stamp << 20,
-            (true, false) => erases | source << 20,
-            (true, true) => source | stamp >> COARSE_BITS << 40,
-        };
-        let bits = u128::from(self.chunk & (CHUNKS_MAX - 1)) | len << 51 | rest << 63;
+        let bits = u128::from(self.chunk & (CHUNKS_MAX - 1)) | len << 51 | self.rest() << 63;
         let mut raw = Raw {
             crc: U32::new(seed),
             seq: low(self.seq),
@@ -129,16 +132,36 @@ impl Tag {
         zerocopy::transmute!(raw)
     }
 
-    fn copies_data(&self) -> bool {
-        self.copy && self.kind == Kind::Data
+    /// The 65 bits that depend on the kind of slot: all but bare data tell the erase count, 20; so does bare data in the
+    /// first slot of a block, with the tick, 45, or as a copy the source, 40. Bare data elsewhere tells the nanoseconds, 64,
+    /// or as a copy the source, 40, and the upper bits of the tick, 25.
+    fn rest(&self) -> u128 {
+        let erases = u128::from(self.erases.unwrap_or(0).min(ERASES_MAX));
+        let (source, tick) = (u128::from(self.source & SLOT_MAX), u128::from(ticks(self.time_ns).min(TICKS_MAX)));
+        match (self.kind, self.copy, self.is_uncounted()) {
+            (Kind::Data, false, false) => erases | tick << 20,
+            (Kind::Data, true, false) => erases | source << 20,
+            (_, false, true) => u128::from(self.time_ns as u64),
+            (_, true, true) => source | tick >> COARSE_BITS << 40,
+            _ => erases,
+        }
     }
 
-    /// The tag for the slot `index` of a block that was erased so many times.
+    fn is_uncounted(&self) -> bool {
+        self.kind == Kind::Data && self.erases.is_none()
+    }
+
+    /// The tag for the slot `index` of a block that was erased so many times. In the first slot a time that is no whole tick
+    /// leaves the file's times as they are.
     pub fn placed(self, index: u32, erases: u32) -> Self {
-        match (self.copies_data(), index) {
-            (true, 0) => Self { erases: Some(erases), stamp: 0, ..self },
-            (true, _) => Self { erases: None, ..self },
-            (false, _) => Self { erases: Some(erases), ..self },
+        match (self.kind, index) {
+            (Kind::Data, 0) if self.copy => Self { erases: Some(erases), time_ns: 0, ..self },
+            (Kind::Data, 0) => {
+                let (dated, time_ns) = (self.dated && is_tick(self.time_ns), told_ns(ticks(self.time_ns)));
+                Self { erases: Some(erases), time_ns, dated, ..self }
+            }
+            (Kind::Data, _) => Self { erases: None, ..self },
+            _ => Self { erases: Some(erases), ..self },
         }
     }
 
@@ -160,28 +183,35 @@ impl Tag {
 
     fn fields(raw: &Raw) -> Option<Self> {
         let bits = raw.bits.get();
-        let kind = Kind::from_code(raw.kind_flags & 0xf)?;
-        let copy = raw.kind_flags & FLAG_COPY != 0;
-        let aged = raw.kind_flags & FLAG_AGED != 0;
+        let kind = Kind::from_code(raw.kind_flags & KIND_MASK)?;
+        let is_set = |flag| raw.kind_flags & flag != 0;
+        let (copy, dated) = (is_set(FLAG_COPY), is_set(FLAG_DATED));
+        if dated && (copy || kind != Kind::Data) {
+            return None;
+        }
         let rest = bits >> 63;
-        let erases = rest as u32 & ERASES_MAX;
-        let (erases, stamp, source) = match (copy && kind == Kind::Data, aged) {
-            (false, false) => (Some(erases), (rest >> 20) as u64 & STAMP_MAX, 0),
-            (true, false) => (Some(erases), 0, (rest >> 20) as u64 & SLOT_MAX),
-            (true, true) => (None, (rest >> 40 << COARSE_BITS) as u64 & STAMP_MAX, rest as u64 & SLOT_MAX),
-            (false, true) => return None,
+        let erases = Some(rest as u32 & ERASES_MAX);
+        let slot = |shift: u32| (rest >> shift) as u64 & SLOT_MAX;
+        let (erases, time_ns, source) = match (kind, copy, is_set(FLAG_UNCOUNTED)) {
+            (Kind::Data, false, false) => (erases, told_ns((rest >> 20) as u64), 0),
+            (Kind::Data, true, false) => (erases, 0, slot(20)),
+            (Kind::Data, false, true) => (None, rest as u64 as i64, 0),
+            (Kind::Data, true, true) => (None, told_ns((rest >> 40 << COARSE_BITS) as u64), slot(0)),
+            (_, _, false) => (erases, 0, 0),
+            (_, _, true) => return None,
         };
         Some(Self {
             kind,
-            end: raw.kind_flags & FLAG_END != 0,
+            end: is_set(FLAG_END),
             copy,
-            unlogged: raw.kind_flags & FLAG_UNLOGGED != 0,
+            unlogged: is_set(FLAG_UNLOGGED),
             seq: wide(&raw.seq),
             ino: wide(&raw.ino),
             chunk: bits as u64 & (CHUNKS_MAX - 1),
             len: ((bits >> 51) as u32 & 0xfff) + 1,
             erases,
-            stamp,
+            time_ns,
+            dated,
             source,
         })
     }
@@ -201,7 +231,17 @@ pub fn ticks(now_ns: i64) -> u64 {
 
 /// The time of a tick.
 pub fn tick_ns(ticks: u64) -> i64 {
-    (ticks & STAMP_MAX) as i64 * TICK_NS
+    i64::try_from(ticks).unwrap_or(i64::MAX).saturating_mul(TICK_NS)
+}
+
+/// The time of a tick as a tag tells it.
+fn told_ns(ticks: u64) -> i64 {
+    tick_ns(ticks.min(TICKS_MAX))
+}
+
+/// Whether the tag in the first slot of a block tells this time exactly.
+pub fn is_tick(time_ns: i64) -> bool {
+    told_ns(ticks(time_ns)) == time_ns
 }
 
 /// The low bytes of `value`, least significant first.
@@ -222,9 +262,8 @@ pub fn wide(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_tag_keeps_every_field_at_its_limits() {
-        let tag = Tag {
+    fn original() -> Tag {
+        Tag {
             kind: Kind::Data,
             end: true,
             copy: false,
@@ -233,39 +272,56 @@ mod tests {
             ino: INO_MAX,
             chunk: CHUNKS_MAX - 1,
             len: 4096,
-            erases: Some(ERASES_MAX),
-            stamp: STAMP_MAX,
+            erases: None,
+            time_ns: i64::MAX,
+            dated: true,
             source: 0,
-        };
-        let bytes = tag.encode(7, b"data");
-        assert_eq!(Tag::decode(&bytes, 7, b"data"), Some(tag));
-        assert_eq!(Tag::decode(&bytes, 8, b"data"), None, "another volume's tag is not believed");
-        assert_eq!(Tag::decode(&bytes, 7, b"dat4"), None);
+        }
+    }
+
+    fn read(tag: Tag) -> Tag {
+        Tag::decode(&tag.encode(7, b"data"), 7, b"data").unwrap()
+    }
+
+    #[test]
+    fn a_tag_keeps_every_field_at_its_limits() {
+        for time_ns in [i64::MIN, -1, 0, 1_700_000_000_123_456_789, i64::MAX] {
+            let tag = Tag { time_ns, ..original() };
+            let bytes = tag.encode(7, b"data");
+            assert_eq!(Tag::decode(&bytes, 7, b"data"), Some(tag));
+            assert_eq!(Tag::decode(&bytes, 8, b"data"), None, "another volume's tag is not believed");
+            assert_eq!(Tag::decode(&bytes, 7, b"dat4"), None);
+        }
+        let nodes = Tag { kind: Kind::Nodes, erases: Some(ERASES_MAX), time_ns: 0, dated: false, ..original() };
+        assert_eq!(read(nodes), nodes);
+    }
+
+    #[test]
+    fn in_the_first_slot_a_time_is_told_by_the_tick() {
+        let tick = tick_ns(ticks(1_700_000_000_000_000_000));
+        for (time_ns, told, dated) in [
+            (tick, tick, true),
+            (0, 0, true),
+            (tick + 1, tick, false),
+            (-1, 0, false),
+            (i64::MAX, tick_ns(TICKS_MAX), false),
+        ] {
+            let placed = Tag { time_ns, ..original() }.placed(0, 9);
+            assert_eq!(read(placed), Tag { erases: Some(9), time_ns: told, dated, ..original() }, "{time_ns}");
+        }
+        let undated = Tag { dated: false, ..original() };
+        assert_eq!(undated.placed(3, 9), undated);
     }
 
     /// The source took the place of the time: how old copied data was could not be told any more.
     #[test]
     fn a_copy_tells_its_source_and_when_its_data_was_written() {
-        let (source, written) = (SLOT_MAX, ticks(1_700_000_000_000_000_000));
-        let tag = Tag {
-            kind: Kind::Data,
-            end: false,
-            copy: true,
-            unlogged: false,
-            seq: 1,
-            ino: 2,
-            chunk: CHUNKS_MAX - 1,
-            len: 4096,
-            erases: None,
-            stamp: written,
-            source,
-        };
-        let read = |tag: Tag| Tag::decode(&tag.encode(7, b"data"), 7, b"data").unwrap();
-        let coarse = written >> COARSE_BITS << COARSE_BITS;
-        assert_eq!(read(tag.placed(1, 9)), Tag { stamp: coarse, ..tag });
-        assert!(tick_ns(written - coarse) < 135_000_000_000);
-        assert_eq!(read(tag.placed(1, 9).placed(0, 9)), Tag { erases: Some(9), stamp: 0, ..tag });
-        let original = Tag { copy: false, source: 0, ..tag };
-        assert_eq!(read(original.placed(1, 9)), Tag { erases: Some(9), ..original });
+        let written_ns = 1_700_000_000_000_000_000;
+        let tag = Tag { copy: true, dated: false, time_ns: written_ns, source: SLOT_MAX, ..original() };
+        let told_ns = read(tag.placed(1, 9)).time_ns;
+        assert!((0..135_000_000_000).contains(&(written_ns - told_ns)), "{told_ns}");
+        assert_eq!(read(tag.placed(1, 9)), Tag { time_ns: told_ns, ..tag });
+        assert_eq!(read(read(tag.placed(1, 9)).placed(1, 9)).time_ns, told_ns);
+        assert_eq!(read(tag.placed(1, 9).placed(0, 9)), Tag { erases: Some(9), time_ns: 0, ..tag });
     }
 }

@@ -8,8 +8,19 @@ use crate::format::inode::{Extent, Ino, Inode, kind};
 use crate::format::tag::CHUNKS_MAX;
 use crate::store::budget::Call;
 use crate::store::chunks::{self, Unchecked};
+use crate::store::commit::{ChangeTime, WholeChunk};
 use crate::store::records::Records;
 use crate::store::space;
+
+/// The bytes of a write that lie in one chunk.
+pub(super) struct Part<'a> {
+    pub chunk: u64,
+    /// Where in the chunk they begin.
+    pub skip: usize,
+    pub data: &'a [u8],
+    /// No chunk of the same write follows.
+    pub is_last: bool,
+}
 
 impl<N: Nand> Fs<N> {
     /// Reads up to `buf.len()` bytes; fewer only at the end of the file.
@@ -41,7 +52,8 @@ impl<N: Nand> Fs<N> {
             let skip = (at % chunk_bytes) as usize;
             let count = rest.len().min(chunk_bytes as usize - skip);
             let part = rest.get(..count).unwrap_or(rest);
-            match self.write_part(ino, at / chunk_bytes, skip, part, now_ns) {
+            let part = Part { chunk: at / chunk_bytes, skip, data: part, is_last: count == rest.len() };
+            match self.write_part(ino, &part, now_ns) {
                 Ok(()) => done += count,
                 Err(_) if done > 0 && self.store.writable().is_ok() => break,
                 Err(error) => return Err(error),
@@ -52,24 +64,27 @@ impl<N: Nand> Fs<N> {
     }
 
     /// One chunk of a write: an operation of its own.
-    fn write_part(&mut self, ino: Ino, chunk: u64, skip: usize, data: &[u8], now_ns: i64) -> Result<()> {
+    fn write_part(&mut self, ino: Ino, part: &Part<'_>, now_ns: i64) -> Result<()> {
         self.store.begin(Call::CHANGE)?;
-        space::need_room_for_chunk(self.records(), ino, chunk, data.len() as u64)?;
-        self.put_part(ino, chunk, skip, data, now_ns)?;
+        space::need_room_for_chunk(self.records(), ino, part.chunk, part.data.len() as u64)?;
+        self.put_part(ino, part, now_ns)?;
         self.records().end_operation()
     }
 
     /// Lays bytes into one chunk, as a part of an operation.
-    pub(super) fn put_part(&mut self, ino: Ino, chunk: u64, skip: usize, data: &[u8], now_ns: i64) -> Result<()> {
+    pub(super) fn put_part(&mut self, ino: Ino, part: &Part<'_>, now_ns: i64) -> Result<()> {
+        let &Part { chunk, skip, data, is_last } = part;
         let chunk_bytes = self.records().chunk_bytes();
         let mut inode = self.records().inode(ino)?;
         let past_end = chunk * chunk_bytes >= inode.size.next_multiple_of(chunk_bytes);
         let fresh = past_end && !inode.reserves_past_end;
-        let set_ns = inode.mtime_ns;
+        // The caller sets the times of the change after its last chunk.
+        let awaits_time = is_last && self.leaves_times(&inode);
         self.touch(&mut inode, now_ns);
-        let (time_ns, changed_ns) = (inode.mtime_ns, inode.ctime_ns);
+        let (modified_ns, changed_ns) = (inode.mtime_ns, inode.ctime_ns);
         if data.len() as u64 == chunk_bytes {
-            let replaced = self.records().write_chunk(ino, chunk, data, time_ns, fresh)?;
+            let time = ChangeTime::of(&inode);
+            let replaced = self.records().write_chunk(&WholeChunk { ino, chunk, data, time, fresh, awaits_time })?;
             inode = self.records().inode(ino)?;
             if let Some(replaced) = replaced {
                 inode.chunks = inode.chunks.with(Extent::of(chunk)).without(replaced);
@@ -78,10 +93,9 @@ impl<N: Nand> Fs<N> {
             self.records().overlay_chunk(ino, chunk, skip, data, fresh)?;
         }
         inode.size = inode.size.max(chunk * chunk_bytes + (skip + data.len()) as u64);
-        (inode.mtime_ns, inode.ctime_ns) = (time_ns, changed_ns);
+        (inode.mtime_ns, inode.ctime_ns) = (modified_ns, changed_ns);
         self.records().derive_inode(ino, inode);
-        // From tags of a later tick a replay would not learn that a time to come, set by hand, was given up.
-        if time_ns < set_ns { self.records().put_inode(ino, inode) } else { Ok(()) }
+        Ok(())
     }
 
     /// Makes a file's data fit a new size: nothing of what is cut off can come back. Where the chunk that stays in part

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use super::Fs;
+use super::data::Part;
 use super::dir::{NAMES_BYTES, check_name, directory};
 use super::types::*;
 use super::xattr::{attribute_bytes, check_attribute};
@@ -108,8 +109,8 @@ impl<N: Nand> Fs<N> {
         let offsets = stored::offsets_of_new(self.records(), attributes);
         inode.attributes = offsets.iter().fold(0, |sum, &offset| with_attribute(sum, offset));
         let ino = self.records().new_inode(inode)?;
-        for (chunk, part) in content.chunks(self.records().chunk_bytes() as usize).enumerate() {
-            self.put_part(ino, chunk as u64, 0, part, now_ns)?;
+        for (chunk, data) in (0..).zip(content.chunks(self.records().chunk_bytes() as usize)) {
+            self.put_part(ino, &Part { chunk, skip: 0, data, is_last: false }, now_ns)?;
         }
         for (&attribute, &offset) in attributes.iter().zip(&offsets) {
             stored::put(self.records(), ino, offset, attribute, true)?;

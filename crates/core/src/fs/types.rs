@@ -40,6 +40,15 @@ pub struct SetAttr {
     pub ctime_ns: Option<i64>,
 }
 
+impl SetAttr {
+    /// The time that the last modification and the last change both get, where nothing else is changed.
+    pub(super) fn only_time_ns(&self) -> Option<i64> {
+        let &Self { mtime_ns, ctime_ns, .. } = self;
+        let alone = *self == Self { mtime_ns, ctime_ns, ..Self::default() } && mtime_ns == ctime_ns;
+        mtime_ns.filter(|_| alone)
+    }
+}
+
 /// An extended attribute: its name and value.
 pub type Attribute<'a> = (&'a [u8], &'a [u8]);
 

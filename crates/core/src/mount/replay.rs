@@ -19,7 +19,7 @@ use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::node::{self, Body, Order};
 use crate::format::place::{Place, Slot};
 use crate::format::table::Use;
-use crate::format::tag::{Kind, tick_ns, ticks};
+use crate::format::tag::Kind;
 use crate::index::delta::Change;
 use crate::index::{Relocation, Replaced};
 use crate::store::records::Records;
@@ -38,41 +38,12 @@ pub struct Unseen {
     pub gone: Vec<u64>,
 }
 
-/// When an inode's contents changed, as far as originals tell.
-#[derive(Clone, Copy, Default)]
-enum Changed {
-    #[default]
-    Never,
-    /// All changes of its data bear this tick: if the inode does, it says when exactly.
-    InTick(u64),
-    At(i64),
-}
-
-impl Changed {
-    /// After a change of data at `time_ns`.
-    fn with_data(self, time_ns: i64) -> Self {
-        match self {
-            Changed::Never => Changed::InTick(ticks(time_ns)),
-            Changed::InTick(tick) if tick == ticks(time_ns) => self,
-            Changed::InTick(_) | Changed::At(_) => Changed::At(tick_ns(ticks(time_ns))),
-        }
-    }
-
-    /// When the inode changed last, which was so far at `mtime_ns`; `None` where that has not changed.
-    fn since(self, mtime_ns: i64) -> Option<i64> {
-        match self {
-            Changed::Never => None,
-            Changed::InTick(tick) => (tick != ticks(mtime_ns)).then_some(tick_ns(tick)),
-            Changed::At(time_ns) => Some(time_ns),
-        }
-    }
-}
-
 /// What originals say about an inode besides its own node.
 #[derive(Default)]
 pub struct Derived {
     size: u64,
-    changed: Changed,
+    /// The times of modification and of change became this one.
+    changed_ns: Option<i64>,
     added: Extent,
     removed: Extent,
     entries: Census,
@@ -95,7 +66,7 @@ impl Derived {
         inode.size = inode.size.max(self.size).min(i64::MAX as u64);
         inode.chunks = inode.chunks.with(self.added).without(self.removed);
         inode.entries = inode.entries.with(self.entries);
-        if let Some(time_ns) = self.changed.since(inode.mtime_ns) {
+        if let Some(time_ns) = self.changed_ns {
             (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
         }
         records.derive_inode(ino, inode);
@@ -208,7 +179,8 @@ impl<'a, N: Nand> Replay<'a, N> {
                 return self.apply_copy(basis, data_key, Place::Run { slot: tag.source, count: 1 }, place, tag.seq);
             }
             let replaced = self.change(data_key, Change::Put(place), tag.seq)?;
-            self.derive_data(tag.ino, tag.chunk, tag.len, tick_ns(tag.stamp), replaced);
+            let changed_ns = tag.dated.then_some(tag.time_ns);
+            self.derive_data((tag.ino, tag.chunk), tag.len, changed_ns, replaced);
             return Ok(());
         };
         let bytes = self.records.flash_mut().slots_mut().read_slot(action.slot, Kind::Nodes, Cause::Metadata)?;
@@ -256,7 +228,7 @@ impl<'a, N: Nand> Replay<'a, N> {
             }
             Body::Entry { offset, time_ns, .. } => {
                 let found = self.derived.entry(ino).or_default();
-                found.changed = Changed::At(time_ns);
+                found.changed_ns = Some(time_ns);
                 if !replaced.any {
                     found.entries.add(offset);
                     found.unseen.came.push(offset);
@@ -265,14 +237,14 @@ impl<'a, N: Nand> Replay<'a, N> {
             Body::EntryGone { offset, time_ns } => {
                 let gone = cut(self, key(ino, KeyKind::Entry, offset), 1)?;
                 let found = self.derived.entry(ino).or_default();
-                found.changed = Changed::At(time_ns);
+                found.changed_ns = Some(time_ns);
                 match gone.any {
                     true => found.entries.remove(offset),
                     false => found.unseen.gone.push(offset),
                 }
             }
-            Body::Data { chunk, time_ns, len, .. } => {
-                self.derive_data(ino, chunk, len, time_ns, replaced);
+            Body::Data { chunk, time_ns, dated, len, .. } => {
+                self.derive_data((ino, chunk), len, dated.then_some(time_ns), replaced);
             }
             Body::Cut { from, count } => {
                 let gone = cut(self, key(ino, KeyKind::Data, from), u128::from(count))?;
@@ -316,11 +288,11 @@ impl<'a, N: Nand> Replay<'a, N> {
         }
     }
 
-    fn derive_data(&mut self, ino: Ino, chunk: u64, len: u32, time_ns: i64, replaced: Replaced) {
+    fn derive_data(&mut self, (ino, chunk): (Ino, u64), len: u32, changed_ns: Option<i64>, replaced: Replaced) {
         let chunk_bytes = self.records.chunk_bytes();
         let found = self.derived.entry(ino).or_default();
         found.size = found.size.max(chunk.saturating_mul(chunk_bytes).saturating_add(u64::from(len)));
-        found.changed = found.changed.with_data(time_ns);
+        found.changed_ns = changed_ns.or(found.changed_ns);
         found.added = found.added.with(Extent::of(chunk));
         found.removed = found.removed.with(replaced.chunks);
         found.unseen.chunks.extend((replaced.chunks.count == 0).then_some(chunk));

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::format::inode::Ino;
 use crate::format::key::Key;
 use crate::format::node::{self, Body, Order};
-use crate::format::tag::{Kind, tick_ns};
+use crate::format::tag::Kind;
 use crate::mount::actions::{self, Action, Basis};
 use crate::mount::replay::{Replay, Unseen};
 use crate::store::records::Records;
@@ -105,7 +105,7 @@ fn said<N: Nand>(records: &mut Records<N>, action: &Action) -> Result<Option<Sai
     let tag = &action.tag;
     let Some(at) = action.at else {
         // The time of a copy is rounded down, or 1970 where it bears none.
-        let time_ns = Some(tick_ns(tag.stamp));
+        let time_ns = Some(tag.time_ns);
         return Ok(Some(Said { ino: tag.ino, greatest: tag.ino, time_ns, inode_ctime_ns: None, copy: tag.copy }));
     };
     let bytes = match records.flash_mut().slots_mut().read_slot(action.slot, Kind::Nodes, Cause::Metadata) {

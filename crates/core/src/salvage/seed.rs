@@ -81,7 +81,8 @@ mod tests {
             chunk: 3,
             len: 4096,
             erases: Some(2),
-            stamp: 9,
+            time_ns: 9,
+            dated: false,
             source: 0,
         };
         let data: alloc::vec::Vec<u8> = (0..4096u32).map(|at| (at * 7) as u8).collect();

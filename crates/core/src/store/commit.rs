@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
-use super::options::Compression;
+use super::options::{Compression, Times};
 use super::place;
 use super::records::Records;
 use super::write_buffer::{DIRTY_MAX, Dirty, Pending};
@@ -17,11 +17,11 @@ use crate::flash::Purpose;
 use crate::flash::append::Draft;
 use crate::flash::head::HeadId;
 use crate::flash::slots::By;
-use crate::format::inode::Extent;
+use crate::format::inode::{Extent, Inode};
 use crate::format::key::{KeyKind, key, kind_of};
 use crate::format::node::{self, Body, DATA_HEAD_BYTES, Node, Order};
 use crate::format::place::{NODE_UNIT, Place};
-use crate::format::tag::ticks;
+use crate::format::tag::is_tick;
 use crate::index::delta::Change;
 use crate::policy::place::Write;
 
@@ -36,17 +36,51 @@ struct Packed {
     units: u8,
 }
 
+/// When a file changed, for the record of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangeTime {
+    pub ns: i64,
+    /// The times of modification and of change both are `ns` from this record on.
+    pub dated: bool,
+}
+
+impl ChangeTime {
+    /// The last change of a file. Times that differ were set by a record of their own.
+    pub fn of(inode: &Inode) -> Self {
+        Self { ns: inode.mtime_ns, dated: inode.mtime_ns == inode.ctime_ns }
+    }
+}
+
+/// A whole chunk that a caller writes.
+pub struct WholeChunk<'a> {
+    pub ino: u64,
+    pub chunk: u64,
+    pub data: &'a [u8],
+    pub time: ChangeTime,
+    /// Nothing is mapped there yet.
+    pub fresh: bool,
+    /// The time of the change is still to come: the chunk waits for it in memory.
+    pub awaits_time: bool,
+}
+
 /// A chunk on its way to a slot of its own.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     ino: u64,
     chunk: u64,
     bytes: &'a [u8],
-    time_ns: i64,
+    time: ChangeTime,
     /// Nothing is mapped there yet.
     fresh: bool,
     /// It may end a group: it is an operation of its own, or the last of a commit.
     may_end: bool,
+}
+
+/// A chunk in a slot of its own.
+struct BareChunk {
+    replaced: Extent,
+    /// Its tag tells the time of the change exactly.
+    tells_time: bool,
 }
 
 impl<N: Nand> Records<N> {
@@ -111,21 +145,20 @@ impl<N: Nand> Records<N> {
         Ok(())
     }
 
-    /// Takes a full chunk: it is written at once, or behind as many others as the policy lets wait.
-    pub fn write_chunk(
-        &mut self,
-        ino: u64,
-        chunk: u64,
-        data: &[u8],
-        now_ns: i64,
-        fresh: bool,
-    ) -> Result<Option<Extent>> {
+    /// Takes a whole chunk: it is written at once, or behind as many others as the policy lets wait, or with the time of its
+    /// change. What it replaced, if it was written.
+    pub fn write_chunk(&mut self, whole: &WholeChunk<'_>) -> Result<Option<Extent>> {
+        let &WholeChunk { ino, chunk, data, time, fresh, awaits_time } = whole;
         let shape = self.flash.shape();
         let depth = self.manager.waiting_slots(shape.native.pair_slots, shape.slc.content_slots());
-        if depth > 0 {
+        if depth == 0 && self.options.times == Times::OfCaller {
+            self.store_whole_besides(ino, chunk)?;
+        }
+        if depth > 0 || awaits_time {
             let fresh = fresh || self.get(key(ino, KeyKind::Data, chunk))?.is_none();
             // Room is made before: what cannot be stored must not keep these bytes where nobody counts them.
-            while self.buffer.dirty(ino, chunk).is_none()
+            while depth > 0
+                && self.buffer.dirty(ino, chunk).is_none()
                 && self.buffer.dirty_count() >= depth as usize
                 && let Some((ino, chunk)) = self.buffer.oldest()
             {
@@ -137,11 +170,42 @@ impl<N: Nand> Records<N> {
         self.buffer.drop_dirty(ino, chunk);
         let reserved = !fresh && self.is_reserved(ino, chunk)?;
         let pack = self.options.compression == Compression::Lz4 && !reserved;
-        if pack && self.store_packed(ino, chunk, data, now_ns, fresh)? {
+        if pack && self.store_packed(ino, chunk, data, time, fresh)? {
             return Ok(None);
         }
-        let piece = Piece { ino, chunk, bytes: data, time_ns: now_ns, fresh, may_end: true };
-        self.store_bare(&Write::Host, piece, data).map(Some)
+        let piece = Piece { ino, chunk, bytes: data, time, fresh, may_end: true };
+        self.store_bare(&Write::Host, piece, data).map(|stored| Some(stored.replaced))
+    }
+
+    /// Writes the whole chunks in memory of an inode, but for this one: of each file the last alone waits for its time.
+    fn store_whole_besides(&mut self, ino: u64, chunk: u64) -> Result<()> {
+        let slot_bytes = self.flash.shape().slot_bytes;
+        while let Some(waiting) = self.buffer.oldest_whole_besides(ino, chunk, slot_bytes) {
+            self.store_dirty(&Write::Host, ino, waiting, true)?;
+        }
+        Ok(())
+    }
+
+    /// The chunk of an inode that came into memory last, if it is whole.
+    fn newest_whole(&self, ino: u64) -> Option<u64> {
+        let (chunk, dirty) = self.buffer.newest_of(ino)?;
+        (dirty.bytes.len() == self.flash.shape().slot_bytes).then_some(chunk)
+    }
+
+    /// Lets the chunk of an inode that came into memory last tell the times of the inode, which both become `time_ns`.
+    /// `false`: no whole chunk waits.
+    pub fn date_waiting_chunk(&mut self, ino: u64, time_ns: i64) -> Result<bool> {
+        let Some(last) = self.newest_whole(ino) else { return Ok(false) };
+        while let Some((ino, chunk)) = self.buffer.oldest_of(ino)
+            && chunk != last
+        {
+            self.store_dirty(&Write::Host, ino, chunk, false)?;
+        }
+        let told = self.store_dirty_at(&Write::Host, (ino, last), ChangeTime { ns: time_ns, dated: true }, true)?;
+        let mut inode = self.inode(ino)?;
+        (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
+        self.derive_inode(ino, inode);
+        if told { Ok(true) } else { self.log_inode(ino).map(|()| true) }
     }
 
     /// Writes every chunk in memory of an inode: its attributes are about to be set apart from its data.
@@ -153,45 +217,67 @@ impl<N: Nand> Records<N> {
     }
 
     fn store_dirty(&mut self, write: &Write, ino: u64, chunk: u64, may_end: bool) -> Result<()> {
-        let Some(dirty) = self.buffer.take_dirty(ino, chunk) else { return Ok(()) };
-        let outcome = self.store_taken(write, ino, chunk, &dirty, may_end);
+        // The record before it has told these times.
+        let time = ChangeTime::of(&self.inode(ino)?);
+        self.store_dirty_at(write, (ino, chunk), time, may_end).map(|_| ())
+    }
+
+    /// Writes a chunk in memory; whether its record tells the time.
+    fn store_dirty_at(
+        &mut self,
+        write: &Write,
+        (ino, chunk): (u64, u64),
+        time: ChangeTime,
+        may_end: bool,
+    ) -> Result<bool> {
+        let Some(dirty) = self.buffer.take_dirty(ino, chunk) else { return Ok(true) };
+        let outcome = self.store_taken(write, (ino, chunk), &dirty, time, may_end);
         if outcome.is_err() {
             self.buffer.put_back(ino, chunk, dirty);
         }
         outcome
     }
 
-    fn store_taken(&mut self, write: &Write, ino: u64, chunk: u64, dirty: &Dirty, may_end: bool) -> Result<()> {
+    fn store_taken(
+        &mut self,
+        write: &Write,
+        (ino, chunk): (u64, u64),
+        dirty: &Dirty,
+        time: ChangeTime,
+        may_end: bool,
+    ) -> Result<bool> {
         let (bytes, fresh) = (dirty.bytes.as_slice(), dirty.fresh);
-        let now_ns = self.inode(ino)?.mtime_ns;
         let slot_bytes = self.flash.shape().slot_bytes;
         let reserved = !fresh && self.is_reserved(ino, chunk)?;
         let lz4 = self.options.compression == Compression::Lz4 && !reserved;
-        if lz4 && bytes.len() > slot_bytes / 4 && self.store_packed(ino, chunk, bytes, now_ns, fresh)? {
-            return Ok(());
+        if lz4 && bytes.len() > slot_bytes / 4 && self.store_packed(ino, chunk, bytes, time, fresh)? {
+            return Ok(true);
         }
         if bytes.len() + 512 <= slot_bytes && !reserved {
-            let body = Body::Data { chunk, time_ns: now_ns, len: bytes.len() as u32, lz4: false, bytes };
-            return self.push_data(ino, chunk, body, fresh);
+            let ChangeTime { ns: time_ns, dated } = time;
+            let body = Body::Data { chunk, time_ns, dated, len: bytes.len() as u32, lz4: false, bytes };
+            return self.push_data(ino, chunk, body, fresh).map(|()| true);
         }
-        let piece = Piece { ino, chunk, bytes, time_ns: now_ns, fresh, may_end };
-        let replaced = if bytes.len() == slot_bytes {
+        let piece = Piece { ino, chunk, bytes, time, fresh, may_end };
+        let stored = if bytes.len() == slot_bytes {
             self.store_bare(write, piece, bytes)?
         } else {
             let mut padded = bytes.to_vec();
             padded.resize(slot_bytes, 0);
             self.store_bare(write, piece, &padded)?
         };
-        self.count_chunks(ino, Extent::of(chunk), replaced)
+        self.count_chunks(ino, Extent::of(chunk), stored.replaced)?;
+        Ok(stored.tells_time)
     }
 
     /// Writes a chunk as a compressed node. `false`: it does not get smaller.
-    fn store_packed(&mut self, ino: u64, chunk: u64, data: &[u8], now_ns: i64, fresh: bool) -> Result<bool> {
+    fn store_packed(&mut self, ino: u64, chunk: u64, data: &[u8], time: ChangeTime, fresh: bool) -> Result<bool> {
         let packed = lz4_flex::compress(data);
         if packed.len() + DATA_HEAD_BYTES > data.len() * 7 / 8 {
             return Ok(false);
         }
-        let body = Body::Data { chunk, time_ns: now_ns, len: data.len() as u32, lz4: true, bytes: &packed };
+        let ChangeTime { ns: time_ns, dated } = time;
+        let body = Body::Data { chunk, time_ns, dated, len: data.len() as u32, lz4: true, bytes: &packed };
         self.push_data(ino, chunk, body, fresh)?;
         Ok(true)
     }
@@ -212,11 +298,11 @@ impl<N: Nand> Records<N> {
         self.count_chunks(ino, Extent::of(chunk), replaced)
     }
 
-    /// Appends a chunk as a slot of its own, `padded` to a slot's length; what it replaced.
-    fn store_bare(&mut self, write: &Write, piece: Piece<'_>, padded: &[u8]) -> Result<Extent> {
-        let Piece { ino, chunk, bytes, time_ns, fresh, may_end } = piece;
+    /// Appends a chunk as a slot of its own, `padded` to a slot's length.
+    fn store_bare(&mut self, write: &Write, piece: Piece<'_>, padded: &[u8]) -> Result<BareChunk> {
+        let Piece { ino, chunk, bytes, time, fresh, may_end } = piece;
         let end = may_end && self.buffer.is_empty();
-        let draft = Draft::data(ino, chunk, bytes.len() as u32, ticks(time_ns), end);
+        let draft = Draft::data(ino, chunk, bytes.len() as u32, time.ns, end).dated(time.dated);
         let head = place::head_of_data(self, write, ino);
         let slot = self.flash.append(head, draft, padded, Purpose::of(Cause::Host))?;
         if end {
@@ -235,7 +321,8 @@ impl<N: Nand> Records<N> {
         if self.flash.has_moved() {
             self.follow_moved()?;
         }
-        Ok(replaced.chunks)
+        let tells_time = is_tick(time.ns) || !self.flash.shape().is_first(slot);
+        Ok(BareChunk { replaced: replaced.chunks, tells_time })
     }
 }
 

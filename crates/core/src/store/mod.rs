@@ -12,7 +12,7 @@ pub mod budget;
 pub mod checkpoint;
 pub mod chunks;
 mod collector;
-mod commit;
+pub mod commit;
 pub mod inodes;
 pub mod names;
 pub mod options;

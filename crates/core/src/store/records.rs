@@ -232,6 +232,18 @@ impl<N: Nand> Records<N> {
         if let Some(Cached { inode: held, .. }) = self.inodes.get(ino) {
             (inode.chunks, inode.entries) = (held.chunks, held.entries);
         }
+        self.log(ino, inode)
+    }
+
+    /// Logs an inode as it is in memory, unless it is gone: a tag could not tell its times.
+    pub(super) fn log_inode(&mut self, ino: Ino) -> Result<()> {
+        match self.inode(ino) {
+            Err(Error::NotFound) => Ok(()),
+            inode => self.log(ino, inode?),
+        }
+    }
+
+    fn log(&mut self, ino: Ino, inode: Inode) -> Result<()> {
         self.inodes.update(ino, inode);
         let pending = self.index.pending_at(key(ino, KeyKind::Inode, 0)).is_some();
         if pending { Ok(()) } else { self.push(ino, Body::Inode(inode)) }
@@ -327,6 +339,9 @@ impl<N: Nand> Records<N> {
                 let place = |slot| Place::Run { slot, count: 1 };
                 let key = key(moved.tag.ino, KeyKind::Data, moved.tag.chunk);
                 self.relocate(Relocation { key, from: place(moved.from), to: place(moved.to) })?;
+                if moved.undated {
+                    self.log_inode(moved.tag.ino)?;
+                }
             }
             Kind::Nodes => {
                 let bytes = self.flash.slots_mut().read_uncached(moved.to, Kind::Nodes, Cause::Metadata)?;

@@ -202,4 +202,17 @@ impl WriteBuffer {
     pub(super) fn oldest_of(&self, ino: u64) -> Option<(u64, u64)> {
         self.dirty.range((ino, 0)..(ino + 1, 0)).min_by_key(|(_, dirty)| dirty.turn).map(|(&at, _)| at)
     }
+
+    /// The chunk of an inode that came into memory last.
+    pub(super) fn newest_of(&self, ino: u64) -> Option<(u64, &Dirty)> {
+        let newest = self.dirty.range((ino, 0)..(ino + 1, 0)).max_by_key(|(_, dirty)| dirty.turn);
+        newest.map(|(&(_, chunk), dirty)| (chunk, dirty))
+    }
+
+    /// The chunk of an inode, other than `chunk`, that is `len` bytes long and has been in memory for the longest time.
+    pub(super) fn oldest_whole_besides(&self, ino: u64, chunk: u64, len: usize) -> Option<u64> {
+        let of_inode = self.dirty.range((ino, 0)..(ino + 1, 0));
+        let whole = of_inode.filter(|&(&(_, at), dirty)| at != chunk && dirty.bytes.len() == len);
+        whole.min_by_key(|(_, dirty)| dirty.turn).map(|(&(_, at), _)| at)
+    }
 }

@@ -70,7 +70,7 @@ impl Rig {
         let options = MountOptions { now_ns: BASE_NS, ..self.options.clone() };
         let mut fs = Fs::mount(chip, options).map_err(|(_, error)| format!("first mount: {error}"))?;
         let stat = fs.statfs().map_err(|error| format!("statfs: {error}"))?;
-        let model = ModelFs::new(kind::DIR | ROOT_MODE, 0, 0, BASE_NS);
+        let model = ModelFs::new(kind::DIR | ROOT_MODE, 0, 0, BASE_NS).with_times(self.options.times);
         Ok(Twin { fs, history: History::new(model, u64::from(stat.chunk_bytes)), now_ns: BASE_NS })
     }
 
@@ -84,6 +84,7 @@ impl Rig {
             file_bytes: stat.capacity_bytes / 3,
             crowded_bytes: stat.capacity_bytes * percent / 100,
             disruptions,
+            times: self.options.times,
         })
     }
 }

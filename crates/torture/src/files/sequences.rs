@@ -56,6 +56,15 @@ const OPERATIONS: [&str; 39] = [
 /// More of them, where data is written natively: these are long enough to be, and programs of one endanger others of it.
 const LONG: [&str; 2] = ["write foo 0 60000", "append A/bar 40000"];
 
+/// More of them, where callers keep the times of files: a time for a chunk that waits for it, for one that does not, and
+/// for none.
+const DATED: [&str; 4] = [
+    "write foo 0 4096; date foo 1700000000123456789",
+    "append A/bar 5000; date A/bar 1700000000123456788",
+    "write foo 0 8192; sync; date foo 1700000000123456787",
+    "date A/bar 5",
+];
+
 /// How sequences and formatting are cut: in every way, and recoveries at some places.
 const SEQUENCE_DEPTH: Depth = Depth { every_tear: true, again: [2, 1] };
 /// How random histories are.
@@ -107,7 +116,8 @@ fn case(setup: &'static Setup, ground: Ground, text: &str, quiet: usize) -> Resu
 /// What sequences on a chip are made of.
 fn operations(setup: &Setup) -> impl Iterator<Item = &'static str> + Clone {
     let long = if setup.writes_native() { LONG.as_slice() } else { &[] };
-    OPERATIONS.iter().chain(long).copied()
+    let dated = if setup.keeps_callers_times() { DATED.as_slice() } else { &[] };
+    OPERATIONS.iter().chain(long).chain(dated).copied()
 }
 
 /// All sequences of one and two operations, where there are any, with a persistence point (a sync, or an unmount) after each, or after the

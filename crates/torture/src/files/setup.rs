@@ -4,7 +4,7 @@
 
 use emulator::FaultConfig;
 use flexfs_core::wear::{Controller, Goal};
-use flexfs_core::{Allocate, Compression, MountOptions, Policy, Wanted};
+use flexfs_core::{Allocate, Compression, MountOptions, Policy, Times, Wanted};
 
 use crate::crash::Rig;
 
@@ -21,6 +21,7 @@ pub struct Setup {
     cache_bytes: usize,
     policy: Policy,
     compression: Compression,
+    times: Times,
     /// A lifetime to be guaranteed, and the cycles that blocks endure.
     life: Option<(Goal, u32)>,
     /// What its sequences of operations begin with: on the small tree chips that need no room made do all the same. The
@@ -88,6 +89,7 @@ const MLC: Setup = Setup {
     cache_bytes: 256 << 10,
     policy: MIGRATING,
     compression: Compression::None,
+    times: Times::OfVolume,
     life: None,
     sequences_on: Some(Ground::Tree),
 };
@@ -103,7 +105,7 @@ const TLC: Setup = Setup {
 };
 
 /// All there are.
-const SETUPS: [Setup; 15] = [
+const SETUPS: [Setup; 17] = [
     MLC,
     Setup {
         name: "allocating",
@@ -194,6 +196,20 @@ const SETUPS: [Setup; 15] = [
         sequences_on: Some(Ground::Worn),
         ..TLC
     },
+    Setup {
+        name: "callers-times",
+        about: "MLC, written as SLC and natively by turns; callers keep the times of files and set them before a sync",
+        policy: ALLOCATING,
+        times: Times::OfCaller,
+        ..MLC
+    },
+    Setup {
+        name: "callers-times-tlc",
+        about: "3D TLC, written as SLC first; callers keep the times of files",
+        times: Times::OfCaller,
+        sequences_on: None,
+        ..TLC
+    },
 ];
 
 impl Setup {
@@ -214,12 +230,18 @@ impl Setup {
         self.policy.writes_natively()
     }
 
+    /// Whether callers keep the times of files.
+    pub fn keeps_callers_times(&self) -> bool {
+        self.times == Times::OfCaller
+    }
+
     /// Chip and mount options, without faults.
     pub(super) fn rig(&self) -> Result<Rig, String> {
         let goal = self.life.map(|(goal, _)| goal);
         let options = MountOptions {
             policy: self.policy,
             compression: self.compression,
+            times: self.times,
             cache_bytes: self.cache_bytes,
             life: Wanted { goal, controller: Controller::WholeLife },
             ..MountOptions::default()

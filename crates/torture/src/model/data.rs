@@ -1,7 +1,7 @@
 //! The inode half of the model: bytes, attributes, extended attributes. Invariant: only regular files have bytes
 //! and a size that can be set; a size past what any file system carries is refused.
 
-use flexfs_core::{Ino, SetAttr, kind};
+use flexfs_core::{Ino, SetAttr, Times, kind};
 
 use super::node::Body;
 use super::{Answer, ModelFs, Refused, errno, refuse};
@@ -32,6 +32,7 @@ impl ModelFs {
                 if offset.checked_add(*len as u64).is_none_or(|end| end > TOO_LARGE) {
                     return Err(Refused(vec![errno::FBIG, errno::INVAL]));
                 }
+                self.written = Some(*ino);
                 self.edit_file(*ino, now_ns, *len > 0, |bytes| bytes.write(*offset, &fill.bytes(*len)));
                 Ok(Reply::Count(*len))
             }
@@ -53,7 +54,7 @@ impl ModelFs {
                 Ok(Reply::Done)
             }
             &Call::Copy { from, to, len } => self.copy(from, to, len, now_ns),
-            _ => self.apply_to_xattrs(call),
+            _ => self.apply_to_xattrs(call, now_ns),
         }
     }
 
@@ -95,12 +96,13 @@ impl ModelFs {
         touches: bool,
         change: impl FnOnce(&mut super::sparse::SparseBytes),
     ) {
+        let touches = touches && self.times == Times::OfVolume;
         self.edit(ino, |node| {
             if let Body::File(bytes) = &mut node.body {
                 change(bytes);
             }
             if touches {
-                node.mtime_ns = now_ns;
+                node.touch(now_ns);
             }
         });
     }
@@ -113,6 +115,7 @@ impl ModelFs {
             }
             self.edit_file(ino, now_ns, true, |bytes| bytes.resize(size));
         }
+        let by_caller = self.times == Times::OfCaller;
         self.edit(ino, |node| {
             if let Some(mode) = changes.mode {
                 node.mode = node.mode & kind::MASK | mode & !kind::MASK;
@@ -120,11 +123,13 @@ impl ModelFs {
             node.uid = changes.uid.unwrap_or(node.uid);
             node.gid = changes.gid.unwrap_or(node.gid);
             node.mtime_ns = changes.mtime_ns.unwrap_or(node.mtime_ns);
+            let left_ns = if by_caller && matches!(node.body, Body::File(_)) { node.ctime_ns } else { now_ns };
+            node.ctime_ns = changes.ctime_ns.unwrap_or(left_ns);
         });
         self.seen(ino)
     }
 
-    fn apply_to_xattrs(&mut self, call: &Call) -> Answer<Reply> {
+    fn apply_to_xattrs(&mut self, call: &Call, now_ns: i64) -> Answer<Reply> {
         match call {
             Call::Getxattr { ino, name } => {
                 let value = self.nodes.get(ino).and_then(|node| node.xattrs.get(&**name));
@@ -143,6 +148,7 @@ impl ModelFs {
                     return refuse(errno::NODATA);
                 }
                 self.edit(*ino, |node| {
+                    node.ctime_ns = now_ns;
                     node.xattrs.insert(name.to_vec(), value.to_vec());
                 });
                 Ok(Reply::Done)
@@ -152,6 +158,7 @@ impl ModelFs {
                     return refuse(errno::NODATA);
                 }
                 self.edit(*ino, |node| {
+                    node.ctime_ns = now_ns;
                     node.xattrs.remove(&**name);
                 });
                 Ok(Reply::Done)

@@ -13,7 +13,7 @@ pub mod sparse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flexfs_core::{Ino, ROOT_INO};
+use flexfs_core::{Ino, ROOT_INO, Times};
 
 pub use node::{Body, Node};
 
@@ -51,6 +51,10 @@ fn refuse<T>(errno: i32) -> Answer<T> {
 pub struct ModelFs {
     nodes: BTreeMap<Ino, Arc<Node>>,
     digest: u64,
+    /// Who says when a file's contents changed.
+    times: Times,
+    /// The inode that was written to last.
+    written: Option<Ino>,
 }
 
 impl ModelFs {
@@ -59,13 +63,24 @@ impl ModelFs {
         let mut root = Node::new(root_mode, ROOT_INO, now_ns);
         (root.uid, root.gid) = (uid, gid);
         let digest = root.digest(ROOT_INO);
-        Self { nodes: BTreeMap::from([(ROOT_INO, Arc::new(root))]), digest }
+        Self { nodes: BTreeMap::from([(ROOT_INO, Arc::new(root))]), digest, times: Times::OfVolume, written: None }
+    }
+
+    /// The same, where these say when a file's contents changed.
+    pub fn with_times(self, times: Times) -> Self {
+        Self { times, ..self }
+    }
+
+    /// The inode that was written to last.
+    pub fn written(&self) -> Option<Ino> {
+        self.written
     }
 
     /// A tree put together from outside, such as what stands on a volume.
     pub fn from_nodes(nodes: BTreeMap<Ino, Node>) -> Self {
         let digest = nodes.iter().fold(0u64, |sum, (&ino, node)| sum.wrapping_add(node.digest(ino)));
-        Self { nodes: nodes.into_iter().map(|(ino, node)| (ino, Arc::new(node))).collect(), digest }
+        let nodes = nodes.into_iter().map(|(ino, node)| (ino, Arc::new(node))).collect();
+        Self { nodes, digest, times: Times::OfVolume, written: None }
     }
 
     /// The digest of everything reachable.
@@ -132,12 +147,13 @@ impl ModelFs {
         held.for_each(|node| Arc::make_mut(node).open = 0);
     }
 
-    /// Inodes whose modification time differs from that in `other`.
+    /// Inodes whose times of modification or of change differ from those in `other`.
     pub fn time_differences(&self, other: &ModelFs) -> Vec<String> {
+        let times = |node: &Node| (node.mtime_ns, node.ctime_ns);
         let differing = self.nodes.iter().filter_map(|(ino, node)| {
-            let theirs = other.nodes.get(ino)?.mtime_ns;
-            (node.nlink > 0 && node.mtime_ns != theirs)
-                .then(|| format!("inode {ino}: mtime {} against {theirs}", node.mtime_ns))
+            let theirs = times(other.nodes.get(ino)?);
+            (node.nlink > 0 && times(node) != theirs)
+                .then(|| format!("inode {ino}: mtime and ctime {:?} against {theirs:?}", times(node)))
         });
         differing.collect()
     }

@@ -96,7 +96,7 @@ impl ModelFs {
         if !reasons.is_empty() {
             return Err(Refused(reasons));
         }
-        self.edit(ino, |node| node.nlink += 1);
+        self.edit(ino, |node| (node.nlink, node.ctime_ns) = (node.nlink + 1, now_ns));
         self.bind(parent, name, ino, now_ns);
         self.seen(ino)
     }
@@ -107,7 +107,7 @@ impl ModelFs {
             return Err(Refused(vec![errno::ISDIR, errno::PERM]));
         }
         self.unbind(parent, name, now_ns);
-        self.edit(ino, |node| node.nlink -= 1);
+        self.edit(ino, |node| (node.nlink, node.ctime_ns) = (node.nlink - 1, now_ns));
         Ok(Reply::Done)
     }
 
@@ -160,7 +160,7 @@ impl ModelFs {
                     if self.is_dir(target) {
                         self.bury_directory(target, to.0);
                     } else {
-                        self.edit(target, |node| node.nlink -= 1);
+                        self.edit(target, |node| (node.nlink, node.ctime_ns) = (node.nlink - 1, now_ns));
                     }
                 }
                 self.move_entry(source, from.0, to, now_ns);
@@ -254,6 +254,7 @@ impl ModelFs {
     /// Gives `ino`, until now in directory `old_parent`, the name `to`.
     fn move_entry(&mut self, ino: Ino, old_parent: Ino, to: (Ino, &[u8]), now_ns: i64) {
         self.bind(to.0, to.1, ino, now_ns);
+        self.edit(ino, |node| node.ctime_ns = now_ns);
         if self.is_dir(ino) {
             self.edit(old_parent, |dir| dir.nlink -= 1);
             self.edit(to.0, |dir| dir.nlink += 1);
@@ -273,7 +274,7 @@ impl ModelFs {
 
     fn bind(&mut self, dir: Ino, name: &[u8], ino: Ino, now_ns: i64) {
         self.edit(dir, |node| {
-            node.mtime_ns = now_ns;
+            node.touch(now_ns);
             if let Body::Dir { entries, .. } = &mut node.body {
                 entries.insert(name.to_vec(), ino);
             }
@@ -282,7 +283,7 @@ impl ModelFs {
 
     fn unbind(&mut self, dir: Ino, name: &[u8], now_ns: i64) {
         self.edit(dir, |node| {
-            node.mtime_ns = now_ns;
+            node.touch(now_ns);
             if let Body::Dir { entries, .. } = &mut node.body {
                 entries.remove(name);
             }

@@ -27,6 +27,7 @@ pub struct Node {
     pub gid: u32,
     pub rdev: u32,
     pub mtime_ns: i64,
+    pub ctime_ns: i64,
     pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Handles held open.
     pub open: u32,
@@ -43,7 +44,13 @@ impl Node {
             _ => Body::Special,
         };
         let nlink = if matches!(body, Body::Dir { .. }) { 2 } else { 1 };
-        Self { mode, nlink, uid: 0, gid: 0, rdev: 0, mtime_ns: now_ns, xattrs: BTreeMap::new(), open: 0, body }
+        let xattrs = BTreeMap::new();
+        Self { mode, nlink, uid: 0, gid: 0, rdev: 0, mtime_ns: now_ns, ctime_ns: now_ns, xattrs, open: 0, body }
+    }
+
+    /// Its contents change at that time.
+    pub fn touch(&mut self, now_ns: i64) {
+        (self.mtime_ns, self.ctime_ns) = (now_ns, now_ns);
     }
 
     pub fn is_dir(&self) -> bool {

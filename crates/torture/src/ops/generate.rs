@@ -3,7 +3,7 @@
 //! Names and inodes are few, so that calls collide; offsets and lengths cluster around chunk boundaries and the
 //! ends of files. Invariant: what is drawn depends only on the words, the model and the shape.
 
-use flexfs_core::{Ino, NewNode, RenameMode, SetAttr, kind};
+use flexfs_core::{Ino, NewNode, RenameMode, SetAttr, Times, kind};
 
 use super::call::{Call, Name};
 use super::dice::{Dice, Words};
@@ -22,7 +22,12 @@ pub struct Shape {
     pub crowded_bytes: u64,
     /// Unmounts and power cuts per 1,000 steps, each.
     pub disruptions: usize,
+    /// Who says when a file's contents changed.
+    pub times: Times,
 }
+
+/// Calls in a hundred that set the times of a file, where callers keep them.
+const TIMES_PERCENT: usize = 20;
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +115,9 @@ impl Shape {
         }
         if odds >= 1000 - 2 * self.disruptions {
             return Step::Remount;
+        }
+        if self.times == Times::OfCaller && table.dice.chance(TIMES_PERCENT) {
+            return Step::Call(table.set_times());
         }
         let total = WEIGHTS.iter().map(|(weight, _)| weight).sum();
         let mut at = table.dice.roll(total);
@@ -283,6 +291,19 @@ impl Table<'_> {
         Call::Setattr { ino, changes }
     }
 
+    /// Says when contents changed, mostly of the file that was written to last, as a kernel does that keeps the times.
+    fn set_times(&mut self) -> Call {
+        let last = self.model.written().filter(|_| self.dice.chance(75));
+        let ino = last.unwrap_or_else(|| self.file());
+        let mut time = || 1_700_000_000_000_000_000 + self.dice.roll(1 << 16) as i64 * 1_234_567_891;
+        let (mtime_ns, other_ns) = (time(), time());
+        let ctime_ns = if self.dice.chance(80) { mtime_ns } else { other_ns };
+        let atime_ns = self.dice.chance(10).then_some(other_ns);
+        let changes =
+            SetAttr { atime_ns, mtime_ns: Some(mtime_ns), ctime_ns: Some(ctime_ns), ..SetAttr::default() };
+        Call::Setattr { ino, changes }
+    }
+
     fn setxattr(&mut self) -> Call {
         let ino = self.inode(|_| true);
         let (name, value) = (self.xattr_name(), self.xattr_value());
@@ -403,8 +424,14 @@ mod tests {
     use super::super::dice::Supply;
     use super::*;
 
-    const SHAPE: Shape =
-        Shape { names: 8, chunk_bytes: 4096, file_bytes: 256 << 10, crowded_bytes: 1 << 20, disruptions: 5 };
+    const SHAPE: Shape = Shape {
+        names: 8,
+        chunk_bytes: 4096,
+        file_bytes: 256 << 10,
+        crowded_bytes: 1 << 20,
+        disruptions: 5,
+        times: Times::OfVolume,
+    };
 
     #[test]
     fn one_seed_draws_one_history_and_the_model_takes_it() {

@@ -55,13 +55,14 @@ pub enum Verb {
     Zero,
     Copy,
     Chmod,
+    Date,
     Setxattr,
     Removexattr,
     Open,
 }
 
 /// Every verb, its word, how many paths it takes and how many numbers.
-const VERBS: [(Verb, &str, usize, usize); 20] = [
+const VERBS: [(Verb, &str, usize, usize); 21] = [
     (Verb::Create, "create", 1, 0),
     (Verb::Mkdir, "mkdir", 1, 0),
     (Verb::Symlink, "symlink", 1, 0),
@@ -79,6 +80,7 @@ const VERBS: [(Verb, &str, usize, usize); 20] = [
     (Verb::Zero, "zero", 1, 2),
     (Verb::Copy, "copy", 2, 1),
     (Verb::Chmod, "chmod", 1, 1),
+    (Verb::Date, "date", 1, 1),
     (Verb::Setxattr, "setxattr", 1, 1),
     (Verb::Removexattr, "removexattr", 1, 0),
     (Verb::Open, "open", 1, 0),
@@ -211,6 +213,10 @@ fn call(verb: Verb, paths: &[String], numbers: &[u64], model: &ModelFs, seed: u6
         }
         Verb::Truncate => set(SetAttr { size: Some(number(0)), ..SetAttr::default() }),
         Verb::Chmod => set(SetAttr { mode: Some(number(0) as u32), ..SetAttr::default() }),
+        Verb::Date => {
+            let time_ns = Some(number(0) as i64);
+            set(SetAttr { mtime_ns: time_ns, ctime_ns: time_ns, ..SetAttr::default() })
+        }
         Verb::Punch => Some(Call::Punch { ino: find(model, first)?, offset: number(0), len: number(1) }),
         Verb::Allocate | Verb::Zero => {
             let zero = verb == Verb::Zero;

@@ -157,6 +157,7 @@ impl<N: Nand> Walk<'_, N> {
         let attr = self.fs.getattr(ino).map_err(|e| format!("getattr of {ino}: {e}"))?;
         let mut node = Node::new(attr.mode, parent, attr.mtime_ns);
         (node.nlink, node.uid, node.gid, node.rdev) = (attr.nlink, attr.uid, attr.gid, attr.rdev);
+        node.ctime_ns = attr.ctime_ns;
         for name in self.fs.listxattr(ino).map_err(|e| format!("listxattr of {ino}: {e}"))? {
             let value = self.fs.getxattr(ino, &name).map_err(|e| format!("getxattr of {ino}: {e}"))?;
             node.xattrs.insert(name, value);
