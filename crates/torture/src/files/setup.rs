@@ -105,7 +105,7 @@ const TLC: Setup = Setup {
 };
 
 /// All there are.
-const SETUPS: [Setup; 17] = [
+const SETUPS: [Setup; 18] = [
     MLC,
     Setup {
         name: "allocating",
@@ -197,18 +197,26 @@ const SETUPS: [Setup; 17] = [
         ..TLC
     },
     Setup {
-        name: "callers-times",
-        about: "MLC, written as SLC and natively by turns; callers keep the times of files and set them before a sync",
+        name: "callers-slc",
+        about: "MLC as the first, but callers keep the times of files and set them after their data",
+        times: Times::OfCaller,
+        ..MLC
+    },
+    Setup {
+        name: "callers-allocating",
+        about: "MLC written to as a mount does by default: SLC and natively by turns, with the callers' times",
         policy: ALLOCATING,
         times: Times::OfCaller,
         ..MLC
     },
     Setup {
-        name: "callers-times-tlc",
-        about: "3D TLC, written as SLC first; callers keep the times of files",
+        name: "callers-two-slots",
+        about: "MLC of 8 KiB pages, two slots in each, written as SLC first, with the callers' times",
+        blocks: 42,
+        page_bytes: 8192,
         times: Times::OfCaller,
         sequences_on: None,
-        ..TLC
+        ..MLC
     },
 ];
 

@@ -299,8 +299,7 @@ impl Table<'_> {
         let (mtime_ns, other_ns) = (time(), time());
         let ctime_ns = if self.dice.chance(80) { mtime_ns } else { other_ns };
         let atime_ns = self.dice.chance(10).then_some(other_ns);
-        let changes =
-            SetAttr { atime_ns, mtime_ns: Some(mtime_ns), ctime_ns: Some(ctime_ns), ..SetAttr::default() };
+        let changes = SetAttr { atime_ns, mtime_ns: Some(mtime_ns), ctime_ns: Some(ctime_ns), ..SetAttr::default() };
         Call::Setattr { ino, changes }
     }
 

@@ -3,7 +3,7 @@
 //! The volumes are small on purpose: collection, migration and full chips come up all the time.
 
 use emulator::FaultConfig;
-use flexfs_core::{Compression, MountOptions, Policy};
+use flexfs_core::{Compression, MountOptions, Policy, Times};
 use proptest::prelude::*;
 use torture::crash::{Rig, Run, Tally};
 use torture::ops::Words;
@@ -39,7 +39,16 @@ fn rigs() -> Vec<(&'static str, Rig, u64)> {
         ("tlc, 16 MiB", rig("tlc-3d", 42, 24, BASELINE, None, 256 << 10), 90),
         ("tlc, 16 MiB, native, compressed", rig("tlc-3d", 42, 24, NATIVE_ONLY, Lz4, 256 << 10), 90),
         ("8 channels, 16 MiB", rig("codesign-mlc8", 64, 16, BASELINE, None, 256 << 10), 90),
+        ("mlc, 8 MiB, times of the callers", of_caller(rig("flexfs-mlc", 64, 32, BASELINE, None, 256 << 10)), 90),
+        ("mlc, 8 MiB, native, the same", of_caller(rig("flexfs-mlc", 64, 32, NATIVE_ONLY, None, 256 << 10)), 90),
+        ("tlc, 16 MiB, compressed, the same", of_caller(rig("tlc-3d", 42, 24, BASELINE, Lz4, 256 << 10)), 90),
     ]
+}
+
+/// The same, where the callers keep the times of files.
+fn of_caller(mut rig: Rig) -> Rig {
+    rig.options.times = Times::OfCaller;
+    rig
 }
 
 #[test]
@@ -98,7 +107,7 @@ proptest! {
     #[test]
     fn short_histories_differ_nowhere_from_the_model(
         history in prop::collection::vec(any::<Words>(), 1..60),
-        rig in 0..9usize,
+        rig in 0..14usize,
         torn in any::<u64>(),
     ) {
         let (_, mut rig, _) = rigs().swap_remove(rig);

@@ -1,7 +1,8 @@
 //! The times that calls leave on files: in the order of the calls, or left to the caller, and the same after a cut.
 
-use emulator::Chip;
-use flexfs_core::{Attr, Fs, Ino, MountOptions, NewNode, ROOT_INO, SetAttr, Times, kind};
+use emulator::{Chip, Profile};
+use flexfs_core::{Attr, Compression, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, SetAttr, Times, kind};
+use nand::Cause;
 use torture::crash::Rig;
 
 const FILE: NewNode = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
@@ -100,5 +101,134 @@ fn a_change_in_the_tick_of_a_time_that_was_set_is_replayed_as_it_was() {
         fs.sync().unwrap();
         let left = times(fs.getattr(ino).unwrap());
         assert_eq!(times(after_a_cut(fs, &rig).getattr(ino).unwrap()), left, "{others} changes before");
+    }
+}
+
+/// Sets both times of a file, as a kernel does after the data that it wrote.
+fn date(fs: &mut Fs<Chip>, ino: Ino, time_ns: i64) {
+    let changes = SetAttr { mtime_ns: Some(time_ns), ctime_ns: Some(time_ns), ..SetAttr::default() };
+    fs.setattr(ino, changes, time_ns).unwrap();
+}
+
+fn programs(fs: &Fs<Chip>, cause: Cause) -> u64 {
+    fs.chip().counters().programs.cause(cause)
+}
+
+/// A volume whose SLC blocks hold 63 chunks each, and a file of 64 chunks in it.
+fn volume_of_whole_blocks(options: MountOptions) -> (Rig, Fs<Chip>, Ino) {
+    let pages = Profile::builtin("flexfs-mlc").unwrap().geometry.pages_per_block;
+    let rig = Rig::small("flexfs-mlc", 64, pages, MountOptions { times: Times::OfCaller, ..options }).unwrap();
+    let mut fs = volume(&rig);
+    let ino = fs.create(ROOT_INO, b"file", FILE, BEGIN_NS).unwrap().ino;
+    fs.write(ino, 0, &[7; 64 * 4096], BEGIN_NS).unwrap();
+    fs.sync().unwrap();
+    (rig, fs, ino)
+}
+
+const OVERWRITES: u64 = 630;
+
+/// Each synced overwrite took a page of nodes for its time.
+#[test]
+fn an_overwrite_with_the_callers_time_is_one_program_in_62_of_63() {
+    for policy in [Policy::DEFAULT, Policy::BASELINE] {
+        let (rig, mut fs, ino) = volume_of_whole_blocks(MountOptions { policy, ..MountOptions::default() });
+        let counts = |fs: &Fs<Chip>| [Cause::Host, Cause::Metadata].map(|cause| programs(fs, cause));
+        let ([host, metadata], mut with_node) = (counts(&fs), 0);
+        for number in 0..OVERWRITES {
+            let ([_, before], time_ns) = (counts(&fs), BEGIN_NS + number as i64 * 4_000_001);
+            let (offset, data) = (number % 64 * 4096, [number as u8; 4096]);
+            fs.write(ino, offset, &data, time_ns).unwrap();
+            date(&mut fs, ino, time_ns);
+            fs.sync().unwrap();
+            with_node += u64::from(counts(&fs)[1] > before);
+            let options = MountOptions { read_only: true, ..rig.options.clone() };
+            let mut found = Fs::mount(fs.chip().snapshot(), options).map_err(|(_, error)| error).unwrap();
+            let left = [&mut fs, &mut found].map(|fs| times(fs.getattr(ino).unwrap()));
+            assert_eq!(left, [[time_ns; 2]; 2], "overwrite {number}, now and after a cut");
+            let mut bytes = [0; 4096];
+            found.read(ino, offset, &mut bytes).unwrap();
+            assert!(bytes == data);
+        }
+        let [host, metadata] = [counts(&fs)[0] - host, counts(&fs)[1] - metadata];
+        // A summary for each block, and a node for the chunk in its first slot.
+        assert!(host <= OVERWRITES + OVERWRITES / 63 + 1, "{host} programs for callers");
+        assert!(with_node <= OVERWRITES / 63 + 2, "{with_node} of {OVERWRITES} overwrites with a node");
+        assert!(metadata <= with_node + 8, "{metadata} programs of metadata");
+    }
+}
+
+/// What the log tells of a file's times, however they were set beside its data.
+#[test]
+fn times_beside_data_are_the_same_after_a_cut() {
+    const SET_NS: i64 = 1_500_000_000_789_012_345;
+    let options = |policy, compression| MountOptions { policy, compression, ..MountOptions::default() };
+    for options in [
+        options(Policy::DEFAULT, Compression::None),
+        options(Policy::DEFAULT, Compression::Lz4),
+        options(Policy::NATIVE_ONLY, Compression::None),
+    ] {
+        let (rig, mut fs, ino) = volume_of_whole_blocks(options);
+        let mut dice = 1u64;
+        for step in 0..600 {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let time_ns = SET_NS + step * 1_000_003;
+            let (offset, len) =
+                [(0, 4096), (4096, 4096), (8192, 8192), (5000, 100), (12288, 6000)][(dice >> 40) as usize % 5];
+            match (dice >> 33) % 7 {
+                0 => fs.sync().unwrap(),
+                1 => date(&mut fs, ino, time_ns),
+                // The one is of any time, the other of the call.
+                2 => {
+                    let changes = SetAttr { mtime_ns: Some(SET_NS), ctime_ns: Some(time_ns), ..SetAttr::default() };
+                    fs.setattr(ino, changes, time_ns).map(|_| ()).unwrap();
+                }
+                3 => fs.punch(ino, offset, len as u64, time_ns).unwrap(),
+                4 => fs.setattr(ino, SetAttr { size: Some(9000), ..SetAttr::default() }, time_ns).map(|_| ()).unwrap(),
+                5 => fs.setattr(ino, SetAttr { mode: Some(0o600), ..SetAttr::default() }, time_ns).map(|_| ()).unwrap(),
+                _ => {
+                    fs.write(ino, offset, &vec![step as u8; len], time_ns).unwrap();
+                    if dice >> 50 & 1 == 0 {
+                        date(&mut fs, ino, time_ns);
+                    }
+                }
+            }
+            if step % 5 == 0 {
+                let expected = times(fs.getattr(ino).unwrap());
+                fs.sync().unwrap();
+                fs = after_a_cut(fs, &rig);
+                assert_eq!(times(fs.getattr(ino).unwrap()), expected, "step {step}");
+            }
+        }
+    }
+}
+
+/// A chunk waits for its time in memory: nobody may see that, and no sync may leave it there.
+#[test]
+fn a_chunk_that_waits_is_read_counted_and_synced() {
+    // A policy that writes at once what a caller gives.
+    let options = MountOptions { policy: Policy::BASELINE, ..MountOptions::default() };
+    let (rig, mut fs, ino) = volume_of_whole_blocks(options);
+    let other = fs.create(ROOT_INO, b"other", FILE, BEGIN_NS).unwrap().ino;
+    fs.sync().unwrap();
+    let host = programs(&fs, Cause::Host);
+    fs.write(ino, 100 * 4096, &[1; 4096], BEGIN_NS).unwrap();
+    fs.write(other, 0, &[2; 4096], BEGIN_NS).unwrap();
+    assert_eq!(programs(&fs, Cause::Host), host, "both wait");
+    assert!(!fs.is_durable());
+    let mut bytes = [0; 4096];
+    fs.read(ino, 100 * 4096, &mut bytes).unwrap();
+    assert!(bytes == [1; 4096]);
+    let attr = fs.getattr(ino).unwrap();
+    assert_eq!((attr.size, attr.blocks, attr.mtime_ns), (101 * 4096, 65 * 8, BEGIN_NS), "no time of the server's own");
+    // The next chunk of the file lets the one before go, that of another file does not.
+    fs.write(ino, 101 * 4096, &[3; 4096], BEGIN_NS).unwrap();
+    assert_eq!(programs(&fs, Cause::Host), host + 1);
+    fs.sync().unwrap();
+    assert!(fs.is_durable());
+    fs = after_a_cut(fs, &rig);
+    for (ino, chunk, byte) in [(ino, 100, 1), (other, 0, 2), (ino, 101, 3)] {
+        fs.read(ino, chunk * 4096, &mut bytes).unwrap();
+        assert!(bytes == [byte; 4096]);
+        assert_eq!(times(fs.getattr(ino).unwrap()), [BEGIN_NS; 2]);
     }
 }
