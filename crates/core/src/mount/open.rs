@@ -164,10 +164,12 @@ fn load_tables<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
     Ok(())
 }
 
-/// After a clean unmount the heads go on where they stood.
+/// After a clean unmount the heads go on where they stood, each in the first of its blocks that the anchor lists.
 fn reopen_heads<N: Nand>(flash: &mut Flash<N>, anchor: &Anchor) {
     for at in &anchor.heads {
-        if let Some(id) = HeadId::from_number(at.head) {
+        if let Some(id) = HeadId::from_number(at.head)
+            && flash.slots().head(id).block().is_none()
+        {
             reopen_head(flash, id, at.block, at.unit);
         }
     }

@@ -48,7 +48,8 @@ pub struct Scan {
     recoveries: u32,
     /// Where each head can go on: past what was, or may have been, programmed.
     pub(super) tails: Vec<Tail>,
-    /// The slots of the head's last block that may not be readable again, if it is the one the power failed in.
+    /// The slots of the last block of each head, or of each chain of it where the anchor lists several, that may not be
+    /// readable again, if it is the one the power failed in.
     doubtful: [Vec<Stashed>; HeadId::ALL.len()],
     /// The greatest sequence number seen, counted or not.
     pub(super) last_seq: u64,
@@ -72,18 +73,33 @@ impl Scan {
         let heads = anchor.heads.iter().map(|at| (at.head, at.block, at.unit));
         let names = anchor.names.iter().map(|named| (named.head, named.block, 0));
         for (head, block, unit) in heads.chain(names) {
-            if let Some(id) = HeadId::log_head(head) {
-                scan.follow(slots, id, block, unit)?;
+            let Some(id) = HeadId::log_head(head) else { continue };
+            let Some(last) = scan.follow(slots, id, block, unit)? else { continue };
+            let several = anchor.heads.iter().filter(|at| at.head == head).count() > 1;
+            if let Some(of_head) = scan.doubtful.get_mut(id as usize) {
+                // The head went on to this block: its programs in those before had ended.
+                if !several {
+                    of_head.clear();
+                }
+                of_head.extend(last);
             }
         }
         slots.set_stash(scan.doubtful.iter_mut().flat_map(core::mem::take).collect());
         Ok(scan)
     }
 
-    fn follow<N: Nand>(&mut self, slots: &mut Slots<N>, id: HeadId, mut block: u32, mut unit: u32) -> Result<()> {
+    /// Follows a chain of blocks; the slots of its last block that belongs to the log that may not be readable again.
+    fn follow<N: Nand>(
+        &mut self,
+        slots: &mut Slots<N>,
+        id: HeadId,
+        mut block: u32,
+        mut unit: u32,
+    ) -> Result<Option<Vec<Stashed>>> {
+        let mut last = None;
         loop {
             if block >= slots.blocks().len() || !self.followed.insert(block) {
-                return Ok(());
+                return Ok(last);
             }
             let summary = slots.read_summary(block, id.mode(), self.seq, Cause::Metadata)?;
             let next = summary.as_ref().map(|summary| summary.next);
@@ -92,11 +108,8 @@ impl Scan {
                 Some(summary) => self.read_sealed(slots, block, unit, &summary, &mut visited)?,
                 None => self.read_unsealed(slots, block, unit, &mut visited)?,
             };
-            if visited.counts
-                && let Some(of_head) = self.doubtful.get_mut(id as usize)
-            {
-                // The head went on to this block: its programs in those before had ended.
-                *of_head = doubtful;
+            if visited.counts {
+                last = Some(doubtful);
             }
             // A block that was named but not written to is not the log's.
             if visited.counts || unit > 0 {
@@ -104,7 +117,7 @@ impl Scan {
             }
             match next {
                 Some(named) => (block, unit) = (named, 0),
-                None => return Ok(()),
+                None => return Ok(last),
             }
         }
     }

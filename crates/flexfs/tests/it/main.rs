@@ -27,6 +27,7 @@ mod real_input;
 mod record;
 mod repair;
 mod repro;
+mod synced_overwrites;
 mod times;
 mod top;
 mod torture;

@@ -11,6 +11,7 @@ use crate::dump::SlotState;
 use crate::flash::Purpose;
 use crate::flash::append::Draft;
 use crate::flash::head::HeadId;
+use crate::format::anchor::{Anchor, HeadAt};
 use crate::format::crc::crc32c;
 use crate::format::key::{KeyKind, key};
 use crate::format::place::Place;
@@ -150,28 +151,63 @@ fn the_life_to_be_guaranteed_stays_over_unmounts_cuts_and_salvage() {
     assert_eq!((of(&fs).life_ns, of(&fs).elapsed_ns), (goal.life_ns, record.elapsed_ns));
 }
 
+/// Writes an anchor behind the newest one: that one's bytes, changed.
+fn forge_anchor(fs: Fs<Chip>, change: impl FnOnce(&mut [u8])) -> Chip {
+    let (block, next) = flash(&fs).anchors().newest();
+    let mut chip = fs.into_chip();
+    let (mut data, mut spare) = ([0; 4096], vec![0xff; chip.geometry().spare_bytes as usize]);
+    let unit_page = |chip: &Chip, unit| chip.layout(CellMode::Slc).unit_pages(unit)[0];
+    let page = unit_page(&chip, next - 1);
+    chip.read(block, page, 0, &mut data, &mut spare, Cause::Metadata).unwrap();
+    change(&mut data);
+    spare[..4].fill(0);
+    let crc = crc32c(&spare[..TAG_BYTES], &data);
+    spare[..4].copy_from_slice(&crc.to_le_bytes());
+    chip.program(block, next, CellMode::Slc, &data, &spare, Cause::Metadata).unwrap();
+    chip
+}
+
 /// The unit of the newest anchor and the one behind it hold nothing of another version.
 #[test]
 fn a_volume_of_another_format_version_is_refused_and_stays_as_it_is() {
     for version in [1u32, 2, 4] {
         let fs = mounted(formatted(), Policy::BASELINE);
-        let (block, next) = flash(&fs).anchors().newest();
-        let mut chip = fs.into_chip();
-        let (mut data, mut spare) = ([0; 4096], vec![0xff; chip.geometry().spare_bytes as usize]);
-        let unit_page = |chip: &Chip, unit| chip.layout(CellMode::Slc).unit_pages(unit)[0];
-        let page = unit_page(&chip, next - 1);
-        chip.read(block, page, 0, &mut data, &mut spare, Cause::Metadata).unwrap();
-        data[8..12].copy_from_slice(&version.to_le_bytes());
-        spare[..4].fill(0);
-        let crc = crc32c(&spare[..TAG_BYTES], &data);
-        spare[..4].copy_from_slice(&crc.to_le_bytes());
-        chip.program(block, next, CellMode::Slc, &data, &spare, Cause::Metadata).unwrap();
+        let chip = forge_anchor(fs, |data| data[8..12].copy_from_slice(&version.to_le_bytes()));
         let operations = chip.operations();
         let refused = Fs::mount(chip, MountOptions::default());
         let Err((chip, error)) = refused else { panic!("mounted") };
         assert_eq!(error, Error::Version { found: version, supported: 3 });
         assert_eq!(chip.operations(), operations);
     }
+}
+
+/// A program with several open blocks a head lists each of them.
+#[test]
+fn several_places_of_one_head_are_followed_each_by_itself() {
+    let mut fs = mounted(formatted(), Policy::BASELINE);
+    let ino = file(&mut fs, b"file");
+    fs.write(ino, 0, &[1; 40 * 4096], 1).unwrap();
+    fs.sync().unwrap();
+    let newest = flash(&fs).anchors().last().unwrap().clone();
+    assert!(!newest.names.is_empty() && newest.heads.iter().any(|at| at.head == HeadId::Slc as u8), "{newest:?}");
+    let serial = newest.serial + 1;
+    let chip = forge_anchor(fs, |data| {
+        // Every name becomes a place of the head, at its first unit, and one more block follows that was never opened.
+        let mut heads = newest.heads.clone();
+        heads.extend(newest.names.iter().map(|named| HeadAt { head: named.head, block: named.block, unit: 0 }));
+        let spare = (0..64).rev().find(|block| heads.iter().all(|at| at.block != *block)).unwrap();
+        heads.push(HeadAt { head: HeadId::Slc as u8, block: spare, unit: 0 });
+        let anchor = Anchor { heads, names: Vec::new(), serial, ..newest.clone() };
+        data.copy_from_slice(&anchor.encode(4096));
+    });
+    let mut fs = mounted(chip, Policy::BASELINE);
+    assert!(read(&mut fs, ino, 40) == [1; 40 * 4096]);
+    fs.write(ino, 0, &[2; 40 * 4096], 1).unwrap();
+    let (chip, done) = fs.unmount(1);
+    done.unwrap();
+    let mut fs = mounted(chip, Policy::BASELINE);
+    assert!(read(&mut fs, ino, 40) == [2; 40 * 4096]);
+    assert_eq!(fs.check().unwrap().findings, Vec::<alloc::string::String>::new());
 }
 
 #[test]
