@@ -166,8 +166,8 @@ impl<N: Nand> Fs<N> {
         self.store.records().options().times == Times::OfCaller && inode.is_file()
     }
 
-    /// Notes that an inode's contents change now, unless the caller keeps its times. A time in the tick of the last
-    /// change is that of the last change: a tag, from which a replay learns of this one, does not tell them apart.
+    /// Notes that an inode's contents change now, unless the caller keeps its times. A change in the tick of the last one
+    /// leaves the times as they are: the beginning of the tick may be earlier than they.
     pub(super) fn touch(&self, inode: &mut Inode, now_ns: i64) {
         if !self.leaves_times(inode) && ticks(now_ns) != ticks(inode.mtime_ns) {
             let stamp_ns = self.stamp_ns(now_ns);

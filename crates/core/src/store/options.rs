@@ -27,12 +27,13 @@ pub const HOST_CACHE_BYTES: usize = 24 << 20;
 /// Who says when a file's contents changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Times {
-    /// The volume, by the time of the call. All times it leaves are whole ticks of 128 µs, so that no call leaves an earlier
-    /// one than the call before it did.
+    /// The volume, by the time of the call. All times it leaves are whole ticks of 128 µs, which every tag can tell, and no
+    /// call leaves an earlier one than the call before it did.
     #[default]
     OfVolume,
     /// Of regular files the caller, who keeps the times of their changes and sets them with `setattr`: a call that changes
-    /// contents leaves them as they are. The times that the volume leaves otherwise are those of the calls.
+    /// contents leaves them as they are. The times that the volume leaves otherwise are those of the calls. The last whole
+    /// chunk of a write waits in memory for its times, so that both take one program.
     OfCaller,
 }
 
