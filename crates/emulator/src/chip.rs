@@ -44,6 +44,15 @@ impl Chip {
         }
     }
 
+    /// Keeps reads out of the image, those so far and those to come: a chip that has done nothing else since it was
+    /// opened leaves every byte of its image as it was. Programs, erases and marks are kept as ever, with the reads of
+    /// their blocks.
+    pub fn forget_reads(&mut self) {
+        if let Medium::Image(image) = &mut self.array.store.medium {
+            image.forget_reads();
+        }
+    }
+
     /// Whether it keeps the data of all pages, which only a chip made by [`Chip::without_data`] does not.
     pub fn keeps_data(&self) -> bool {
         !matches!(self.array.store.medium, Medium::Spare(_))
@@ -168,7 +177,7 @@ impl Drop for Chip {
         let now_ns = self.now_ns();
         self.array.settle();
         if let Medium::Image(image) = &mut self.array.store.medium {
-            // Read counts and idle time since the last operation are worth keeping, not worth failing for.
+            // Reads and idle time since the last operation are worth keeping, not worth failing for.
             let _ = image.save_reads(&mut self.array.table, now_ns);
         }
     }

@@ -57,9 +57,6 @@ impl Nand for Chip {
             .map_err(|error| medium("reading the image", &error))?;
         if state == PageState::Unstable {
             self.array.table.set_state(block, page, PageState::Uncorrectable);
-            if !self.array.store.is_read_only() {
-                self.array.commit(block, self.account.clock.now_ns())?;
-            }
         }
         if self.plan.config.bit_errors == BitErrors::Off {
             return Ok(ReadInfo { corrected_bits: 0, correctable_bits });

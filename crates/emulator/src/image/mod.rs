@@ -53,8 +53,9 @@
 //! punched when the operation can no longer be undone. The record is one write within one page of the host's cache,
 //! so a process that is killed leaves the state before the operation or after it; slots of pages that the record calls
 //! erased mean nothing. The time of the chip is the latest of the clock record and all block records. Reads since the
-//! block's last record, and idle time since the last operation, are written at sync and close. Only a sync protects
-//! from the host losing power.
+//! block's last record, unstable pages that they used up among them, and idle time since the last operation are written
+//! at sync and close, unless they are forgotten: a chip that only reads leaves every byte as it was until then. Only a
+//! sync protects from the host losing power.
 //!
 //! The file is locked with `flock(2)` while it is open: exclusively for writing, shared for reading only.
 
@@ -80,6 +81,8 @@ pub(crate) struct ImageStore {
     file: ImageFile,
     header: Header,
     page_bytes: usize,
+    /// Whether reads, and the time they took, reach the file.
+    keeps_reads: bool,
     /// A slot or a record on its way to the file.
     buffer: Vec<u8>,
 }
@@ -107,7 +110,8 @@ impl ImageStore {
     }
 
     fn new(file: ImageFile, header: Header, spec: &Spec) -> Self {
-        Self { file, header, page_bytes: spec.geometry.page_bytes as usize, buffer: Vec::new() }
+        let (page_bytes, keeps_reads) = (spec.geometry.page_bytes as usize, !file.read_only);
+        Self { file, header, page_bytes, keeps_reads, buffer: Vec::new() }
     }
 
     /// Opens an image and reads its tables.
@@ -118,10 +122,6 @@ impl ImageStore {
         let now_ns = file.read_clock(&header)?.max(latest_ns);
         let store = Self::new(file, header, &spec);
         Ok(OpenedImage { spec, seed: store.header.seed, table, store, now_ns })
-    }
-
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.file.read_only
     }
 
     pub(crate) fn put(&mut self, block: u32, page: u32, data: &[u8], spare: &[u8]) -> io::Result<()> {
@@ -160,9 +160,14 @@ impl ImageStore {
         self.file.write(&self.buffer, self.header.record(block))
     }
 
-    /// Writes the clock, and the records of blocks whose reads are not in the file yet.
+    /// From now on [`Self::save_reads`] writes nothing.
+    pub(crate) fn forget_reads(&mut self) {
+        self.keeps_reads = false;
+    }
+
+    /// Writes the clock, and the records of blocks whose reads are not in the file yet, unless reads are forgotten.
     pub(crate) fn save_reads(&mut self, table: &mut Table, now_ns: u64) -> Result<(), EmulatorError> {
-        if self.file.read_only {
+        if !self.keeps_reads {
             return Ok(());
         }
         for block in 0..table.blocks.len() as u32 {

@@ -51,10 +51,6 @@ impl Store {
         matches!(self.medium, Medium::Image(_))
     }
 
-    pub(crate) fn is_read_only(&self) -> bool {
-        matches!(&self.medium, Medium::Image(image) if image.is_read_only())
-    }
-
     fn writable(&self) -> io::Result<()> {
         match self.failing {
             None => Ok(()),

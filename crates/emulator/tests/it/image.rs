@@ -98,6 +98,43 @@ fn reading_only_changes_no_byte_of_the_file() {
 }
 
 #[test]
+fn forgotten_reads_change_no_byte_and_later_programs_last() {
+    let (_dir, path) = place();
+    let mut chip = Chip::create_image(&path, &profile(), 1).unwrap();
+    program(&mut chip, 0, 0, Native).unwrap();
+    chip.faults_mut().corrupt_page(0, 1, emulator::Corruption::Unstable).unwrap();
+    drop(chip);
+    let before = fs::read(&path).unwrap();
+    let mut chip = Chip::open_image(&path, false).unwrap();
+    assert!(read(&mut chip, 0, 1).is_ok() && read(&mut chip, 0, 1).is_err());
+    assert!(fs::read(&path).unwrap() == before, "reads alone are written at sync and close");
+    chip.forget_reads();
+    assert!(read(&mut chip, 0, 0).is_ok());
+    chip.sync_image().unwrap();
+    drop(chip);
+    assert!(fs::read(&path).unwrap() == before);
+    let mut chip = Chip::open_image(&path, false).unwrap();
+    chip.forget_reads();
+    program(&mut chip, 2, 3, Native).unwrap();
+    drop(chip);
+    let mut chip = Chip::open_image(&path, true).unwrap();
+    assert_eq!(read(&mut chip, 2, 3).unwrap(), pattern(2003, 4096));
+    assert!(read(&mut chip, 0, 1).is_ok(), "nobody read it");
+}
+
+/// What a read used up is written at the close, as the read is.
+#[test]
+fn an_unstable_page_that_was_read_is_lost_after_a_close() {
+    let (_dir, path) = place();
+    let mut chip = Chip::create_image(&path, &profile(), 1).unwrap();
+    program(&mut chip, 0, 0, Native).unwrap();
+    chip.faults_mut().corrupt_page(0, 0, emulator::Corruption::Unstable).unwrap();
+    assert!(read(&mut chip, 0, 0).is_ok());
+    drop(chip);
+    assert!(read(&mut Chip::open_image(&path, false).unwrap(), 0, 0).is_err());
+}
+
+#[test]
 fn erasing_makes_the_file_sparse_again() {
     let (_dir, path) = place();
     let mut chip = Chip::create_image(&path, &profile(), 1).unwrap();
