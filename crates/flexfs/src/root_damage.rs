@@ -1,41 +1,41 @@
-//! Damage of the root directory, the way to all files of a volume.
+//! Damage of the root directory, the way to all files of a volume, as one line each.
 //!
-//! Invariant: a sound volume is read no further than the first names of its root directory.
+//! Invariant: damage of the inode is told from what the mount found; of a sound volume nothing is read for that.
 
 use emulator::Chip;
 use flexfs_core::dump::SlotState;
-use flexfs_core::{Error, Fs, ROOT_INO, Result};
+use flexfs_core::{Ended, Fs, ROOT_INO, Result};
 use nand::Nand;
 
-/// Names of the root directory that are looked at: it is not for a mount to read all of a large one.
+/// Names that are looked at: a large root directory is not read whole.
 const NAMES_MAX: usize = 1000;
 
-/// Damage of a root directory.
-pub struct RootDamage {
-    pub why: String,
-    /// Its own inode cannot be read: a stand-in shows what is below it, and nothing can be written.
-    pub read_only: bool,
+/// The damage for which the root's inode cannot be read, if there is any. A stand-in shows the names below it, and
+/// nothing can be written.
+pub fn of_inode(fs: &mut Fs<Chip>) -> Option<String> {
+    let is_damaged = fs.info().is_ok_and(|info| info.ended == Some(Ended::Damaged));
+    if is_damaged { found_corrupt(fs) } else { None }
 }
 
-impl RootDamage {
-    /// The damage of this volume's root directory, if there is any.
-    pub fn of(fs: &mut Fs<Chip>) -> Option<Self> {
-        let mut names = 0;
-        let listed = fs.readdir(ROOT_INO, 0, &mut |_| {
-            names += 1;
-            names < NAMES_MAX
-        });
-        let said = |error: Error| error.to_string();
-        // Where nothing was found corrupt there is nothing to look for.
-        let suspect = fs.info().is_ok_and(|info| info.corrupt_reads > 0);
-        let inode = if suspect { lost_root_inode(fs).map_err(said) } else { Ok(None) };
-        match (inode, listed.map_err(said)) {
-            (Ok(Some(slot)), _) => {
-                Some(Self { why: format!("its inode at slot {slot:#x} fails its check"), read_only: true })
-            }
-            (Err(why), _) | (_, Err(why)) => Some(Self { why, read_only: false }),
-            (Ok(None), Ok(())) => None,
-        }
+/// The damage of the root's inode or, looked for here, of the first names in it, if there is any.
+pub fn of_directory(fs: &mut Fs<Chip>) -> Option<String> {
+    let mut names = 0;
+    let count = &mut |_| {
+        names += 1;
+        names < NAMES_MAX
+    };
+    let listed = fs.readdir(ROOT_INO, 0, count);
+    found_corrupt(fs).or(listed.err().map(|error| error.to_string()))
+}
+
+/// The same damage of the inode, where anything was found corrupt at all.
+fn found_corrupt(fs: &mut Fs<Chip>) -> Option<String> {
+    if fs.info().is_ok_and(|info| info.corrupt_reads == 0) {
+        return None;
+    }
+    match lost_root_inode(fs) {
+        Ok(slot) => slot.map(|slot| format!("its inode at slot {slot:#x} fails its check")),
+        Err(error) => Some(error.to_string()),
     }
 }
 

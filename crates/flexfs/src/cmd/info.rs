@@ -7,9 +7,8 @@ use anyhow::{Result, anyhow};
 use crate::figures::Figures;
 use crate::image::{self, Content};
 use crate::monitor::{self, Form};
-use crate::root_damage::RootDamage;
 use crate::translation::FtlFigures;
-use crate::{cli, output};
+use crate::{cli, output, root_damage};
 
 pub fn run(args: &cli::Info) -> Result<ExitCode> {
     let (path, form) = (&args.look.image, if args.look.json { Form::Json } else { Form::Table });
@@ -24,7 +23,7 @@ pub fn run(args: &cli::Info) -> Result<ExitCode> {
         }
         content => content.into_files(path)?,
     };
-    let damage = RootDamage::of(&mut fs).map(|damage| damage.why);
+    let damage = root_damage::of_directory(&mut fs);
     let figures =
         Figures::of(&mut fs, path).map_err(|error| anyhow!("{}: {}", path.display(), image::explain(&error, path)))?;
     output::say(&figures.with_damage(damage).shown(form))?;

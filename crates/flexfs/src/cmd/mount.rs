@@ -27,8 +27,7 @@ use crate::host::At;
 use crate::interrupt::Interrupt;
 use crate::mount_table::{MOUNT_TYPE, mounts};
 use crate::new_image::{self, NewImage};
-use crate::root_damage::RootDamage;
-use crate::{chips, cli, image, output, size};
+use crate::{chips, cli, image, output, root_damage, size};
 
 /// How old a change may get before it is made durable, unless `commit=` says otherwise.
 const COMMIT: Duration = Duration::from_millis(500);
@@ -117,13 +116,11 @@ fn serve(order: &Order) -> Result<ExitCode> {
     let made = Made::what_is_missing(order)?;
     let files = recordings::Files::make(&order.settings, Header::of(&options), order.image)?;
     let mut fs = image::open(order.image, options, &interrupt)?;
-    if let Some(damage) = RootDamage::of(&mut fs) {
-        let (image, how) = (order.image.display(), if damage.read_only { ", mounted read-only" } else { "" });
+    if let Some(why) = root_damage::of_inode(&mut fs) {
+        let image = order.image.display();
         output::complain(&format!(
-            "{image}: the root directory is damaged{how}: {}; `flexfs fsck {image}` tells more",
-            damage.why
+            "{image}: the root directory is damaged, mounted read-only: {why}; `flexfs fsck {image}` tells more"
         ));
-        manner.flags.set(MountFlags::RDONLY, damage.read_only || read_only);
     }
     if fs.info().is_ok_and(|info| info.ended.is_some()) {
         manner.flags.set(MountFlags::RDONLY, true);

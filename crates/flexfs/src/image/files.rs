@@ -14,7 +14,7 @@ use super::content::{Content, probe_unless};
 use super::explain;
 use crate::clock::now_ns;
 use crate::interrupt::Interrupt;
-use crate::root_damage::RootDamage;
+use crate::root_damage;
 
 /// Opens an image and the file system on it, unless a signal comes while the image is in use.
 ///
@@ -30,14 +30,14 @@ pub fn open(path: &Path, options: MountOptions, interrupt: &Interrupt) -> Result
 /// Mounts the file system in an image, changes it, and unmounts it cleanly even if the change fails.
 pub fn change<T>(path: &Path, interrupt: &Interrupt, change: impl FnOnce(&mut Fs<Chip>) -> Result<T>) -> Result<T> {
     let mut fs = open(path, MountOptions { now_ns: now_ns(), ..MountOptions::default() }, interrupt)?;
-    let changed = match RootDamage::of(&mut fs) {
-        Some(RootDamage { why, read_only: true }) => {
+    let changed = match root_damage::of_inode(&mut fs) {
+        Some(why) => {
             let path = path.display();
             Err(anyhow!(
                 "{path}: the root directory is damaged, nothing can be written: {why}; `flexfs fsck {path}` tells more"
             ))
         }
-        _ => change(&mut fs),
+        None => change(&mut fs),
     };
     let left = leave(fs, path, now_ns());
     // The first error is the error to report.

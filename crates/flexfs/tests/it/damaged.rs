@@ -6,10 +6,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::forge::{ZERO_ID, forge, places};
+use crate::common::forge::{ZERO_ID, corrupt, forge, places};
 use crate::common::{self, Dice, Mount, flexfs, image, info, output, run};
-use emulator::{Chip, Corruption};
-use nand::{Cause, Nand};
+use emulator::Corruption;
 use serde_json::Value;
 
 /// Damages every slot with `wanted` in it.
@@ -113,6 +112,34 @@ fn a_damaged_root_directory_is_told_by_info_and_mount() {
     );
 }
 
+/// A mount listed the root directory to find this out.
+#[test]
+fn damage_in_names_of_the_root_is_told_to_who_lists_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = empty(dir.path());
+    for name in ["a name to find", "another name"] {
+        let file = dir.path().join(name);
+        fs::write(&file, name).unwrap();
+        run(flexfs(["put"]).arg(&image).arg(&file).arg("/"));
+    }
+    damage(&image, b"a name to find");
+    let told = info(&image);
+    assert_eq!((&told["clean"], &told["health"]["state"]), (&false.into(), &"damaged".into()));
+    let mut mount = Mount::new(&image);
+    let listed = fs::read_dir(&mount.path).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+    assert_eq!(listed.unwrap_err().raw_os_error(), Some(5));
+    assert_eq!(fs::read(mount.join("a name to find")).unwrap_err().raw_os_error(), Some(5));
+    assert_eq!(fs::read(mount.join("another name")).unwrap(), b"another name");
+    fs::write(mount.join("a third"), "contents").unwrap();
+    common::umount(&mount.path);
+    assert!(mount.wait().success());
+    let said = mount.complaints();
+    assert!(!said.contains("the root directory is damaged"), "{said}");
+    run(flexfs(["put"]).arg(&image).arg(dir.path().join("another name")).arg("/a fourth"));
+    assert_eq!(run(flexfs(["get"]).arg(&image).args(["/a third", "-"])), "contents");
+    ends(4, flexfs(["fsck"]).arg(&image));
+}
+
 #[test]
 fn a_directory_that_many_names_lead_to_is_gone_into_once() {
     const LEVELS: usize = 18;
@@ -159,7 +186,7 @@ fn the_check_tells_each_finding_once_and_why_a_page_cannot_be_read() {
         fs::copy(&image, copy).unwrap();
     }
     damage(&flipped, b"name 7");
-    give_up(&given_up, b"name 7");
+    corrupt(&given_up, b"name 7", Corruption::Uncorrectable);
     for (image, why) in [(flipped, "wrong checksum"), (given_up, "could not be corrected by the chip")] {
         let report: Value = serde_json::from_str(&ends(4, flexfs(["fsck", "--json"]).arg(&image)).0).unwrap();
         let findings: Vec<&str> =
@@ -171,19 +198,4 @@ fn the_check_tells_each_finding_once_and_why_a_page_cannot_be_read() {
         let other = if why == "wrong checksum" { "could not be corrected" } else { "wrong checksum" };
         assert!(!findings.iter().any(|line| line.contains(other)), "{findings:#?}");
     }
-}
-
-/// Has the chip give up every page with `wanted` in it.
-fn give_up(image: &Path, wanted: &[u8]) {
-    let mut chip = Chip::open_image(image, false).unwrap();
-    let (mut found, mut page) = (0, vec![0; chip.geometry().page_bytes as usize]);
-    for (block, number) in chip.written_pages() {
-        chip.read(block, number, 0, &mut page, &mut [], Cause::Host).unwrap();
-        if page.windows(wanted.len()).any(|bytes| bytes == wanted) {
-            chip.faults_mut().corrupt_page(block, number, Corruption::Uncorrectable).unwrap();
-            found += 1;
-        }
-    }
-    assert!(found > 0, "stored as it is");
-    chip.sync_image().unwrap();
 }
