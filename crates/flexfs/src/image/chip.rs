@@ -59,6 +59,11 @@ pub fn open_chip(path: &Path, read_only: bool) -> Result<Chip> {
 /// The same, unless a signal comes meanwhile.
 pub fn open_chip_unless(path: &Path, read_only: bool, interrupt: &Interrupt) -> Result<Chip> {
     wait_for_chip(path, read_only, interrupt).map_err(|error| match error {
+        // A file that cannot be written may be no image, which is the better reason.
+        Unavailable::Chip(error @ EmulatorError::Io { .. }) => match Chip::open_image(path, true) {
+            Err(reason) => refused(reason),
+            Ok(_) => refused(error),
+        },
         Unavailable::Chip(error) => refused(error),
         Unavailable::Interrupted(signal) => signal.into(),
     })

@@ -1,6 +1,6 @@
 //! The content of an image: files, sectors, or neither.
 //!
-//! Invariant: a probe reads only, so that an image that a command refuses stays as it is to the last byte.
+//! Invariant: an image with no file system to mount stays as it is to the last byte, opened for writing or not.
 
 use std::path::Path;
 
@@ -8,10 +8,9 @@ use anyhow::{Result, anyhow};
 use emulator::Chip;
 use flexfs_core::{Error, Fs, MountOptions};
 
-use super::chip::open_chip_unless;
+use super::chip::open_chip;
 use super::explain;
 use crate::clock::now_ns;
-use crate::interrupt::Interrupt;
 use crate::translation::FtlImage;
 
 /// The content of an image.
@@ -26,25 +25,25 @@ pub enum Content {
 
 /// The content of an image, opened for reading only.
 pub fn probe(path: &Path) -> Result<Content> {
-    probe_unless(path, &Interrupt::by_default())
-}
-
-/// The same, unless a signal comes while the image is in use.
-pub fn probe_unless(path: &Path, interrupt: &Interrupt) -> Result<Content> {
-    let chip = open_chip_unless(path, true, interrupt)?;
+    let chip = open_chip(path, true)?;
     Ok(Content::on(chip, MountOptions { read_only: true, now_ns: now_ns(), ..MountOptions::default() }))
 }
 
 impl Content {
     /// The content of a chip; a file system is mounted with these options.
     pub(super) fn on(chip: Chip, options: MountOptions) -> Self {
-        match Fs::mount(chip, options) {
-            Ok(fs) => Content::Files(Box::new(fs)),
+        let (mut chip, error) = match Fs::mount(chip, options) {
+            Ok(fs) => return Content::Files(Box::new(fs)),
+            Err(refused) => refused,
+        };
+        // Where a volume is refused the chip was only read, and so it is by the search for a translation layer.
+        chip.forget_reads();
+        match error {
             // A translation layer may stand on chips that carry no file system.
-            Err((chip, error @ (Error::NotFlexfs(_) | Error::Unsuitable(_)))) => {
+            Error::NotFlexfs(_) | Error::Unsuitable(_) => {
                 FtlImage::on(chip).map_or(Content::Unmountable(error), |image| Content::Sectors(Box::new(image)))
             }
-            Err((_, error)) => Content::Unmountable(error),
+            _ => Content::Unmountable(error),
         }
     }
 

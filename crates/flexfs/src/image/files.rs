@@ -10,19 +10,14 @@ use emulator::Chip;
 use flexfs_core::{Fs, MountOptions};
 
 use super::chip::open_chip_unless;
-use super::content::{Content, probe_unless};
+use super::content::Content;
 use super::explain;
 use crate::clock::now_ns;
 use crate::interrupt::Interrupt;
 use crate::root_damage;
 
 /// Opens an image and the file system on it, unless a signal comes while the image is in use.
-///
-/// A probe comes before an opening that writes: it finds out by reading alone whether the volume can be mounted.
 pub fn open(path: &Path, options: MountOptions, interrupt: &Interrupt) -> Result<Fs<Chip>> {
-    if !options.read_only {
-        probe_unless(path, interrupt)?.into_files(path)?;
-    }
     let chip = open_chip_unless(path, options.read_only, interrupt)?;
     Content::on(chip, options).into_files(path)
 }

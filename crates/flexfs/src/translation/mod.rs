@@ -14,7 +14,7 @@ use ftl::{Device, Options, PageState, Scheme, Volume};
 
 pub use figures::FtlFigures;
 
-/// An image with a translation layer, opened for reading only.
+/// The chip of an image with a translation layer, which is only read.
 pub struct FtlImage {
     chip: Chip,
     volume: Volume,

@@ -58,6 +58,34 @@ pub fn assert_clean(image: &Path) {
     assert_eq!(output.status.code(), Some(0), "fsck: {}", String::from_utf8_lossy(&output.stdout));
 }
 
+/// Fails unless every command that would write to this image, and a mount that would not, refuses it in one line with
+/// `why` in it, and leaves it as it is to the last byte.
+pub fn assert_refused_and_unchanged(image: &Path, why: &str) {
+    let state = || (fs::read(image).ok(), fs::metadata(image).and_then(|found| found.modified()).ok());
+    let (before, mountpoint) = (state(), image.with_file_name("mnt"));
+    fs::create_dir_all(&mountpoint).unwrap();
+    let target = mountpoint.to_str().unwrap();
+    let commands: [(&[&str], &[&str]); 5] = [
+        (&["mount"], &[target]),
+        (&["mount", "-o", "ro"], &[target]),
+        (&["put"], &[target, "/"]),
+        (&["mkdir"], &["/x"]),
+        (&["rm"], &["/x"]),
+    ];
+    for (command, rest) in commands {
+        // A mount that is not refused would serve for ever.
+        let mut limited = Command::new("timeout");
+        limited.args(["60", env!("CARGO_BIN_EXE_flexfs")]).args(command).arg(image).args(rest);
+        let output = output(&mut limited);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{command:?}: {said}");
+        assert!(is_one_line(&output.stderr), "{command:?}: {said}");
+        assert!(said.contains(why) && said.contains(image.to_str().unwrap()), "{command:?}: {said}");
+        assert!(state() == before, "{command:?} changed the image");
+    }
+    assert_eq!(mount_type(&mountpoint), None);
+}
+
 /// What `info` says of an image.
 pub fn info(image: &Path) -> serde_json::Value {
     serde_json::from_str(&run(flexfs(["info", "--json"]).arg(image))).unwrap()

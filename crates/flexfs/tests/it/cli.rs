@@ -7,7 +7,8 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::{self, is_one_line, need_root};
+use crate::common::forge::forge_anchors;
+use crate::common::{assert_refused_and_unchanged, is_one_line, need_root};
 use assert_cmd::Command;
 use emulator::{Chip, Profile};
 use serde_json::Value;
@@ -27,26 +28,18 @@ fn image(dir: &Path) -> PathBuf {
     path
 }
 
-/// Runs every command that opens an image on this one: each must refuse it in one line with `why` in it.
+/// Runs commands of every kind that open an image on this one: each must refuse it in one line with `why` in it.
 fn assert_refused(image: &Path, why: &str) {
     let before = fs::read(image).ok();
-    let mountpoint = image.with_file_name("mnt");
-    fs::create_dir_all(&mountpoint).unwrap();
-    for command in ["info", "fsck", "mount"] {
-        let mut run = flexfs(&[command]);
-        run.arg(image);
-        if command == "mount" {
-            run.arg(&mountpoint);
-        }
-        let status = if command == "fsck" { 8 } else { 1 };
-        let output = run.assert().code(status).get_output().clone();
+    for (command, status) in [("info", 1), ("fsck", 8)] {
+        let output = flexfs(&[command]).arg(image).assert().code(status).get_output().clone();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(is_one_line(&output.stderr), "{command}: {said}");
         assert!(said.contains(why) && said.contains(image.to_str().unwrap()), "{command}: {said}");
         assert!(output.stdout.is_empty());
         assert!(fs::read(image).ok() == before, "{command} changed the image");
     }
-    assert_eq!(common::mount_type(&mountpoint), None);
+    assert_refused_and_unchanged(image, why);
 }
 
 /// Runs a command that must fail in one line with `why` in it.
@@ -174,20 +167,7 @@ fn an_image_of_a_newer_version_is_refused() {
 fn a_volume_of_a_newer_version_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let image = image(dir.path());
-    let mut bytes = fs::read(&image).unwrap();
-    let page = Profile::default().geometry.page_bytes as usize;
-    let magic = b"FlexFS\r\n";
-    let anchors: Vec<usize> = (0..bytes.len() - page).filter(|&at| bytes[at..].starts_with(magic)).collect();
-    assert!(!anchors.is_empty());
-    for at in anchors {
-        // Behind the magic the version; behind the page its tag, which begins with the checksum of both.
-        bytes[at + 8..at + 12].copy_from_slice(&77u32.to_le_bytes());
-        let (data, tag) = bytes[at..at + page + 32].split_at_mut(page);
-        tag[..4].fill(0);
-        let sum = crc32c::crc32c_append(crc32c::crc32c(tag), data);
-        tag[..4].copy_from_slice(&sum.to_le_bytes());
-    }
-    fs::write(&image, bytes).unwrap();
+    forge_anchors(&image, |anchor| anchor[8..12].copy_from_slice(&77u32.to_le_bytes()));
     assert_refused(&image, "version 77");
 }
 
@@ -292,13 +272,22 @@ fn who_may_not_open_an_image_is_told_who_may() {
     let image = image(dir.path());
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&image, fs::Permissions::from_mode(0o600)).unwrap();
-    let as_another = |args: &[&str], path: &Path, why: &str| {
+    let as_another = |args: &[&str], path: &Path, rest: &[&str], why: &str| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flexfs"));
-        command.args(args).arg(path).uid(65534).gid(65534);
-        assert_one_line(&mut command.into(), 1, &format!("{}: permission denied{why}", path.display()));
+        command.args(args).arg(path).args(rest).uid(65534).gid(65534);
+        assert_one_line(&mut command.into(), 1, &format!("{}: {why}", path.display()));
     };
-    as_another(&["info"], &image, "; run as its owner or root");
-    as_another(&["mkfs", "--size", "16MiB"], &dir.path().join("new.img"), " in its directory");
+    let denied = "permission denied; run as its owner or root";
+    as_another(&["info"], &image, &[], denied);
+    let in_directory = "permission denied in its directory";
+    as_another(&["mkfs", "--size", "16MiB"], &dir.path().join("new.img"), &[], in_directory);
+    fs::set_permissions(&image, fs::Permissions::from_mode(0o644)).unwrap();
+    as_another(&["rm"], &image, &["/x"], denied);
+    // No permission would help with a file that is no image.
+    let letter = dir.path().join("letter");
+    fs::write(&letter, "to a friend\n".repeat(1000)).unwrap();
+    as_another(&["rm"], &letter, &["/x"], "not a chip image");
+    fs::remove_file(&letter).unwrap();
     assert_eq!(entries(dir.path()), [image]);
 }
 
