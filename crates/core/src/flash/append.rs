@@ -181,9 +181,8 @@ impl<N: Nand> Flash<N> {
             data.chunks_exact(self.slots.shape.slot_bytes).zip(tags).enumerate().take(filled as usize)
         {
             let (block, index) = self.claim(id, purpose)?;
-            let Some(before) = Tag::decode_unchecked(raw) else { continue };
-            let tag = before.placed(index, self.slots.blocks.get(block).entry.erases);
-            let undated = before.dated && !tag.dated;
+            let Some(tag) = Tag::decode_unchecked(raw) else { continue };
+            let tag = tag.placed_again(index, self.slots.blocks.get(block).entry.erases);
             let raw = tag.encode(self.slots.seed, bytes);
             let head = self.slots.head_mut(id);
             head.tags.resize(index as usize, BLANK);
@@ -193,8 +192,8 @@ impl<N: Nand> Flash<N> {
             let to = self.slots.shape.slot(block, index);
             let from = from + part as u64;
             match self.moved.iter_mut().find(|moved| moved.to == from) {
-                Some(moved) => (moved.to, moved.undated) = (to, moved.undated || undated),
-                None => self.moved.push(Moved { tag, from, to, undated }),
+                Some(moved) => moved.to = to,
+                None => self.moved.push(Moved { tag, from, to }),
             }
             last = Some(to);
         }

@@ -44,8 +44,6 @@ pub struct Moved {
     pub tag: Tag,
     pub from: Slot,
     pub to: Slot,
-    /// The times that a file got with this chunk are no longer told by its tag.
-    pub undated: bool,
 }
 
 /// A page of the index or of the block table that stands elsewhere now.

@@ -80,8 +80,8 @@ pub struct Tag {
     pub len: u32,
     /// Erase count of the block the slot stands in; bare data bears it only in the first slot of a block.
     pub erases: Option<u32>,
-    /// When bare data was written, ns since 1970: exact; in the first slot of a block rounded down to a tick, and not before
-    /// 1970. In a copy rounded down to 134 s; 0 where the copy bears an erase count instead.
+    /// When bare data was written, ns since 1970: exact; beside an erase count rounded down to a tick, and not before 1970. In a
+    /// copy rounded down to 134 s; 0 where the copy bears an erase count instead.
     pub time_ns: i64,
     /// The file's times became `time_ns` with this original of bare data.
     pub dated: bool,
@@ -163,6 +163,12 @@ impl Tag {
             (Kind::Data, _) => Self { erases: None, ..self },
             _ => Self { erases: Some(erases), ..self },
         }
+    }
+
+    /// The tag for the slot `index` of another block, as a program in the one before failed. A time that is dated and no whole
+    /// tick stays in place of the erase count: others of the log may count already that came after it.
+    pub fn placed_again(self, index: u32, erases: u32) -> Self {
+        if self.dated && !is_tick(self.time_ns) { self } else { self.placed(index, erases) }
     }
 
     /// The tag in `bytes`, if its checksum over `data` holds.
@@ -309,6 +315,9 @@ mod tests {
             let placed = Tag { time_ns, ..original() }.placed(0, 9);
             assert_eq!(read(placed), Tag { erases: Some(9), time_ns: told, dated, ..original() }, "{time_ns}");
         }
+        assert_eq!(read(original().placed(5, 9).placed_again(0, 9)), original());
+        let on_tick = Tag { time_ns: tick, ..original() };
+        assert_eq!(read(on_tick.placed(5, 9).placed_again(0, 9)), on_tick.placed(0, 9));
         let undated = Tag { dated: false, ..original() };
         assert_eq!(undated.placed(3, 9), undated);
     }

@@ -13,7 +13,7 @@ use crate::store::records::Records;
 use crate::store::space;
 
 /// The bytes of a write that lie in one chunk.
-pub(super) struct Part<'a> {
+pub(super) struct WritePart<'a> {
     pub chunk: u64,
     /// Where in the chunk they begin.
     pub skip: usize,
@@ -52,7 +52,7 @@ impl<N: Nand> Fs<N> {
             let skip = (at % chunk_bytes) as usize;
             let count = rest.len().min(chunk_bytes as usize - skip);
             let part = rest.get(..count).unwrap_or(rest);
-            let part = Part { chunk: at / chunk_bytes, skip, data: part, is_last: count == rest.len() };
+            let part = WritePart { chunk: at / chunk_bytes, skip, data: part, is_last: count == rest.len() };
             match self.write_part(ino, &part, now_ns) {
                 Ok(()) => done += count,
                 Err(_) if done > 0 && self.store.writable().is_ok() => break,
@@ -64,7 +64,7 @@ impl<N: Nand> Fs<N> {
     }
 
     /// One chunk of a write: an operation of its own.
-    fn write_part(&mut self, ino: Ino, part: &Part<'_>, now_ns: i64) -> Result<()> {
+    fn write_part(&mut self, ino: Ino, part: &WritePart<'_>, now_ns: i64) -> Result<()> {
         self.store.begin(Call::CHANGE)?;
         space::need_room_for_chunk(self.records(), ino, part.chunk, part.data.len() as u64)?;
         self.put_part(ino, part, now_ns)?;
@@ -72,8 +72,8 @@ impl<N: Nand> Fs<N> {
     }
 
     /// Lays bytes into one chunk, as a part of an operation.
-    pub(super) fn put_part(&mut self, ino: Ino, part: &Part<'_>, now_ns: i64) -> Result<()> {
-        let &Part { chunk, skip, data, is_last } = part;
+    pub(super) fn put_part(&mut self, ino: Ino, part: &WritePart<'_>, now_ns: i64) -> Result<()> {
+        let &WritePart { chunk, skip, data, is_last } = part;
         let chunk_bytes = self.records().chunk_bytes();
         let mut inode = self.records().inode(ino)?;
         let past_end = chunk * chunk_bytes >= inode.size.next_multiple_of(chunk_bytes);

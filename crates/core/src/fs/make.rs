@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use super::Fs;
-use super::data::Part;
+use super::data::WritePart;
 use super::dir::{NAMES_BYTES, check_name, directory};
 use super::types::*;
 use super::xattr::{attribute_bytes, check_attribute};
@@ -110,7 +110,7 @@ impl<N: Nand> Fs<N> {
         inode.attributes = offsets.iter().fold(0, |sum, &offset| with_attribute(sum, offset));
         let ino = self.records().new_inode(inode)?;
         for (chunk, data) in (0..).zip(content.chunks(self.records().chunk_bytes() as usize)) {
-            self.put_part(ino, &Part { chunk, skip: 0, data, is_last: false }, now_ns)?;
+            self.put_part(ino, &WritePart { chunk, skip: 0, data, is_last: false }, now_ns)?;
         }
         for (&attribute, &offset) in attributes.iter().zip(&offsets) {
             stored::put(self.records(), ino, offset, attribute, true)?;

@@ -28,6 +28,7 @@ use crate::store::chunks;
 use crate::store::names;
 use crate::store::options::{Atime, Times};
 use crate::store::records::Records;
+use crate::store::waiting_chunk;
 
 /// An access time older than this is renewed in any case, ns.
 const ATIME_DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
@@ -55,7 +56,7 @@ impl<N: Nand> Fs<N> {
         let by_caller = self.leaves_times(&inode);
         if by_caller
             && let Some(time_ns) = changes.only_time_ns()
-            && self.records().date_waiting_chunk(ino, time_ns)?
+            && waiting_chunk::date(self.records(), ino, time_ns)?
         {
             self.store.end()?;
             return self.getattr(ino);

@@ -11,7 +11,7 @@ use nand::{Cause, Nand};
 use super::options::{Compression, Times};
 use super::place;
 use super::records::Records;
-use super::write_buffer::{DIRTY_MAX, Dirty, Pending};
+use super::write_buffer::{AWAITING_MAX, DIRTY_MAX, Dirty, Pending};
 use crate::error::Result;
 use crate::flash::Purpose;
 use crate::flash::append::Draft;
@@ -151,18 +151,26 @@ impl<N: Nand> Records<N> {
         let &WholeChunk { ino, chunk, data, time, fresh, awaits_time } = whole;
         let shape = self.flash.shape();
         let depth = self.manager.waiting_slots(shape.native.pair_slots, shape.slc.content_slots());
-        if depth == 0 && self.options.times == Times::OfCaller {
-            self.store_whole_besides(ino, chunk)?;
+        let waiting = match depth {
+            0 if awaits_time => AWAITING_MAX,
+            depth => depth as usize,
+        };
+        // What does not wait for others goes to flash in the order of its writes: of a file the last chunk waits for its time.
+        while depth == 0
+            && self.buffer.newest_whole(ino, data.len()).is_some_and(|last| last != chunk)
+            && let Some(oldest) = self.buffer.oldest_of(ino)
+            && self.options.times == Times::OfCaller
+        {
+            self.store_dirty(&Write::Host, oldest, None, true)?;
         }
-        if depth > 0 || awaits_time {
+        if waiting > 0 {
             let fresh = fresh || self.get(key(ino, KeyKind::Data, chunk))?.is_none();
             // Room is made before: what cannot be stored must not keep these bytes where nobody counts them.
-            while depth > 0
-                && self.buffer.dirty(ino, chunk).is_none()
-                && self.buffer.dirty_count() >= depth as usize
-                && let Some((ino, chunk)) = self.buffer.oldest()
+            while self.buffer.dirty(ino, chunk).is_none()
+                && self.buffer.dirty_count() >= waiting
+                && let Some(oldest) = self.buffer.oldest()
             {
-                self.store_dirty(&Write::Host, ino, chunk, true)?;
+                self.store_dirty(&Write::Host, oldest, None, true)?;
             }
             self.buffer.put_dirty(ino, chunk, data.to_vec(), fresh);
             return Ok(None);
@@ -177,60 +185,20 @@ impl<N: Nand> Records<N> {
         self.store_bare(&Write::Host, piece, data).map(|stored| Some(stored.replaced))
     }
 
-    /// Writes the whole chunks in memory of an inode, but for this one: of each file the last alone waits for its time.
-    fn store_whole_besides(&mut self, ino: u64, chunk: u64) -> Result<()> {
-        let slot_bytes = self.flash.shape().slot_bytes;
-        while let Some(waiting) = self.buffer.oldest_whole_besides(ino, chunk, slot_bytes) {
-            self.store_dirty(&Write::Host, ino, waiting, true)?;
-        }
-        Ok(())
-    }
-
-    /// The chunk of an inode that came into memory last, if it is whole.
-    fn newest_whole(&self, ino: u64) -> Option<u64> {
-        let (chunk, dirty) = self.buffer.newest_of(ino)?;
-        (dirty.bytes.len() == self.flash.shape().slot_bytes).then_some(chunk)
-    }
-
-    /// Lets the chunk of an inode that came into memory last tell the times of the inode, which both become `time_ns`.
-    /// `false`: no whole chunk waits.
-    pub fn date_waiting_chunk(&mut self, ino: u64, time_ns: i64) -> Result<bool> {
-        let Some(last) = self.newest_whole(ino) else { return Ok(false) };
-        while let Some((ino, chunk)) = self.buffer.oldest_of(ino)
-            && chunk != last
-        {
-            self.store_dirty(&Write::Host, ino, chunk, false)?;
-        }
-        let told = self.store_dirty_at(&Write::Host, (ino, last), ChangeTime { ns: time_ns, dated: true }, true)?;
-        let mut inode = self.inode(ino)?;
-        (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
-        self.derive_inode(ino, inode);
-        if told { Ok(true) } else { self.log_inode(ino).map(|()| true) }
-    }
-
-    /// Writes every chunk in memory of an inode: its attributes are about to be set apart from its data.
-    pub(super) fn store_inode(&mut self, ino: u64) -> Result<()> {
-        while let Some((ino, chunk)) = self.buffer.oldest_of(ino) {
-            self.store_dirty(&Write::Host, ino, chunk, false)?;
-        }
-        Ok(())
-    }
-
-    fn store_dirty(&mut self, write: &Write, ino: u64, chunk: u64, may_end: bool) -> Result<()> {
-        // The record before it has told these times.
-        let time = ChangeTime::of(&self.inode(ino)?);
-        self.store_dirty_at(write, (ino, chunk), time, may_end).map(|_| ())
-    }
-
-    /// Writes a chunk in memory; whether its record tells the time.
-    fn store_dirty_at(
+    /// Writes a chunk in memory, with the times of its inode unless another is given; whether its tag tells the time. A node
+    /// does not for certain: before the commit another record may take its place.
+    pub(super) fn store_dirty(
         &mut self,
         write: &Write,
         (ino, chunk): (u64, u64),
-        time: ChangeTime,
+        time: Option<ChangeTime>,
         may_end: bool,
     ) -> Result<bool> {
-        let Some(dirty) = self.buffer.take_dirty(ino, chunk) else { return Ok(true) };
+        let time = match time {
+            Some(time) => time,
+            None => ChangeTime::of(&self.inode(ino)?),
+        };
+        let Some(dirty) = self.buffer.take_dirty(ino, chunk) else { return Ok(false) };
         let outcome = self.store_taken(write, (ino, chunk), &dirty, time, may_end);
         if outcome.is_err() {
             self.buffer.put_back(ino, chunk, dirty);
@@ -251,12 +219,12 @@ impl<N: Nand> Records<N> {
         let reserved = !fresh && self.is_reserved(ino, chunk)?;
         let lz4 = self.options.compression == Compression::Lz4 && !reserved;
         if lz4 && bytes.len() > slot_bytes / 4 && self.store_packed(ino, chunk, bytes, time, fresh)? {
-            return Ok(true);
+            return Ok(false);
         }
         if bytes.len() + 512 <= slot_bytes && !reserved {
             let ChangeTime { ns: time_ns, dated } = time;
             let body = Body::Data { chunk, time_ns, dated, len: bytes.len() as u32, lz4: false, bytes };
-            return self.push_data(ino, chunk, body, fresh).map(|()| true);
+            return self.push_data(ino, chunk, body, fresh).map(|()| false);
         }
         let piece = Piece { ino, chunk, bytes, time, fresh, may_end };
         let stored = if bytes.len() == slot_bytes {
@@ -358,7 +326,7 @@ impl Commit {
             }
             match oldest {
                 Some((ino, chunk)) if is_at_hand(records, ino, chunk)? => {
-                    records.store_dirty(&self.write, ino, chunk, true)?;
+                    records.store_dirty(&self.write, (ino, chunk), None, true)?;
                 }
                 Some(_) => {}
                 None => self.write_pending(records)?,

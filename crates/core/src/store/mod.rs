@@ -24,6 +24,7 @@ pub mod space;
 #[cfg(test)]
 mod tests;
 mod view;
+pub mod waiting_chunk;
 pub mod wear;
 mod work;
 pub mod write_buffer;

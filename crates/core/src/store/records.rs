@@ -26,6 +26,7 @@ use crate::index::delta::Change;
 use crate::index::{Index, Relocation, Replaced};
 use crate::manage::Manager;
 use crate::policy::migrate::Power;
+use crate::policy::place::Write;
 
 /// What is fixed for the life of a volume, or changes only at checkpoints, and its counts.
 #[derive(Clone, Debug)]
@@ -228,22 +229,13 @@ impl<N: Nand> Records<N> {
 
     /// Changes an inode and logs it. What it has is counted elsewhere: that stays.
     pub fn put_inode(&mut self, ino: Ino, mut inode: Inode) -> Result<()> {
-        self.store_inode(ino)?;
+        // Its attributes are about to be set apart from its data.
+        while let Some(at) = self.buffer.oldest_of(ino) {
+            self.store_dirty(&Write::Host, at, None, false)?;
+        }
         if let Some(Cached { inode: held, .. }) = self.inodes.get(ino) {
             (inode.chunks, inode.entries) = (held.chunks, held.entries);
         }
-        self.log(ino, inode)
-    }
-
-    /// Logs an inode as it is in memory, unless it is gone: a tag could not tell its times.
-    pub(super) fn log_inode(&mut self, ino: Ino) -> Result<()> {
-        match self.inode(ino) {
-            Err(Error::NotFound) => Ok(()),
-            inode => self.log(ino, inode?),
-        }
-    }
-
-    fn log(&mut self, ino: Ino, inode: Inode) -> Result<()> {
         self.inodes.update(ino, inode);
         let pending = self.index.pending_at(key(ino, KeyKind::Inode, 0)).is_some();
         if pending { Ok(()) } else { self.push(ino, Body::Inode(inode)) }
@@ -339,9 +331,6 @@ impl<N: Nand> Records<N> {
                 let place = |slot| Place::Run { slot, count: 1 };
                 let key = key(moved.tag.ino, KeyKind::Data, moved.tag.chunk);
                 self.relocate(Relocation { key, from: place(moved.from), to: place(moved.to) })?;
-                if moved.undated {
-                    self.log_inode(moved.tag.ino)?;
-                }
             }
             Kind::Nodes => {
                 let bytes = self.flash.slots_mut().read_uncached(moved.to, Kind::Nodes, Cause::Metadata)?;

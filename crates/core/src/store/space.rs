@@ -73,9 +73,14 @@ fn reserved_bytes<N: Nand>(records: &Records<N>) -> u64 {
     records.index.reserved_chunks().saturating_mul(reserved_bytes_each(records))
 }
 
-/// Whether `bytes` can be stored in a chunk: where space is reserved for it, or it has a whole slot, there is room.
+/// Whether `bytes` can be stored in a chunk: where space is reserved for it, or it has a whole slot, on flash or to come, there
+/// is room.
 pub fn need_room_for_chunk<N: Nand>(records: &mut Records<N>, ino: Ino, chunk: u64, bytes: u64) -> Result<()> {
     let outcome = need_bytes(records, bytes + WRITE_BYTES);
+    let chunk_bytes = records.chunk_bytes();
+    if outcome.is_err() && records.buffer.dirty(ino, chunk).is_some_and(|held| held.len() as u64 == chunk_bytes) {
+        return Ok(());
+    }
     if outcome.is_err()
         && let Some(Place::Reserved { .. } | Place::Run { .. }) = records.get(key(ino, KeyKind::Data, chunk))?
     {

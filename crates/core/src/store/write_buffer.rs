@@ -9,6 +9,8 @@ use crate::format::key::Key;
 
 /// Chunks kept in memory before they are written out.
 pub(super) const DIRTY_MAX: usize = 64;
+/// Chunks kept in memory before one more waits for the time of its change, where none waits for others.
+pub(super) const AWAITING_MAX: usize = 8;
 
 /// A node that waits to be packed.
 pub(super) struct Pending {
@@ -203,16 +205,10 @@ impl WriteBuffer {
         self.dirty.range((ino, 0)..(ino + 1, 0)).min_by_key(|(_, dirty)| dirty.turn).map(|(&at, _)| at)
     }
 
-    /// The chunk of an inode that came into memory last.
-    pub(super) fn newest_of(&self, ino: u64) -> Option<(u64, &Dirty)> {
-        let newest = self.dirty.range((ino, 0)..(ino + 1, 0)).max_by_key(|(_, dirty)| dirty.turn);
-        newest.map(|(&(_, chunk), dirty)| (chunk, dirty))
-    }
-
-    /// The chunk of an inode, other than `chunk`, that is `len` bytes long and has been in memory for the longest time.
-    pub(super) fn oldest_whole_besides(&self, ino: u64, chunk: u64, len: usize) -> Option<u64> {
+    /// The chunk of an inode that came into memory last, if it is `len` bytes long.
+    pub(super) fn newest_whole(&self, ino: u64, len: usize) -> Option<u64> {
         let of_inode = self.dirty.range((ino, 0)..(ino + 1, 0));
-        let whole = of_inode.filter(|&(&(_, at), dirty)| at != chunk && dirty.bytes.len() == len);
-        whole.min_by_key(|(_, dirty)| dirty.turn).map(|(&(_, at), _)| at)
+        let newest = of_inode.max_by_key(|(_, dirty)| dirty.turn).filter(|(_, dirty)| dirty.bytes.len() == len);
+        newest.map(|(&(_, chunk), _)| chunk)
     }
 }
