@@ -157,9 +157,9 @@ impl<N: Nand> Records<N> {
         };
         // What does not wait for others goes to flash in the order of its writes: of a file the last chunk waits for its time.
         while depth == 0
+            && self.options.times == Times::OfCaller
             && self.buffer.newest_whole(ino, data.len()).is_some_and(|last| last != chunk)
             && let Some(oldest) = self.buffer.oldest_of(ino)
-            && self.options.times == Times::OfCaller
         {
             self.store_dirty(&Write::Host, oldest, None, true)?;
         }
