@@ -241,7 +241,7 @@ fn noise(seed: u64) -> Vec<u8> {
 /// A compressed chunk was to tell the time, and the one that took its place before the commit stood in the first slot of
 /// a block: no record told it.
 #[test]
-fn a_time_stays_where_another_chunk_replaces_the_one_that_told_it() {
+fn a_time_stays_where_the_chunk_that_told_it_is_replaced() {
     let (rig, mut fs, ino) =
         volume_of_whole_blocks(MountOptions { compression: Compression::Lz4, ..MountOptions::default() });
     for round in 0..200 {
