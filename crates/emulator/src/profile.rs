@@ -102,14 +102,15 @@ pub struct ErrorRates {
     pub per_read: f64,
 }
 
-const BUILTIN: [&str; 5] = [
+const BUILTIN: [&str; 6] = [
     include_str!("../profiles/flexfs-mlc.toml"),
+    include_str!("../profiles/flexfs-slc.toml"),
     include_str!("../profiles/k9f5608u0m.toml"),
     include_str!("../profiles/codesign-mlc8.toml"),
     include_str!("../profiles/tlc-3d.toml"),
     include_str!("../profiles/k9k8g08u0m.toml"),
 ];
-const NAMES: [&str; 5] = ["flexfs-mlc", "k9f5608u0m", "codesign-mlc8", "tlc-3d", "k9k8g08u0m"];
+const NAMES: [&str; 6] = ["flexfs-mlc", "flexfs-slc", "k9f5608u0m", "codesign-mlc8", "tlc-3d", "k9k8g08u0m"];
 
 /// More pages than these are a typing error, not a chip: 1 TiB of 4 KiB pages, and 256 MiB of RAM to keep track of.
 const MOST_PAGES: u32 = 1 << 28;

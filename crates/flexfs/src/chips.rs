@@ -9,7 +9,7 @@ use crate::output::grouped;
 use crate::size;
 
 /// The built-in chips that can carry a volume, the default first.
-pub const NAMES: [&str; 3] = [Profile::DEFAULT, "codesign-mlc8", "tlc-3d"];
+pub const NAMES: [&str; 4] = [Profile::DEFAULT, "flexfs-slc", "codesign-mlc8", "tlc-3d"];
 
 /// The log-block paper's chip, on which translation layers are measured.
 pub const OF_LAYERS: &str = "k9f5608u0m";

@@ -79,6 +79,11 @@ fn the_figures_of_the_papers_and_the_data_sheet_are_kept() {
     assert_eq!((k9k8.capacity_bytes(), k9k8.geometry.page_bytes, k9k8.geometry.pages_per_block), (1 << 30, 2048, 64));
     assert_eq!((k9k8.timing.native.read_ns[0], k9k8.timing.native.program_ns[0]), (25_000, 200_000));
     assert_eq!((k9k8.timing.native.erase_ns, k9k8.timing.bus_ps_per_byte), (1_500_000, 25_000));
+    let [mlc, slc] = ["flexfs-mlc", "flexfs-slc"].map(|name| Profile::builtin(name).unwrap());
+    assert_eq!((&slc.timing.native.program_ns, &slc.timing.slc), (&mlc.timing.slc.program_ns, &mlc.timing.slc));
+    assert_eq!((slc.geometry.bits_per_cell, slc.capacity_bytes()), (1, mlc.capacity_bytes()));
+    let slc = Chip::new(&slc, 0).unwrap();
+    assert!((0..128).all(|unit| slc.layout(Native).endangers(unit).is_empty()));
     let codesign = Profile::builtin("codesign-mlc8").unwrap();
     assert_eq!((codesign.geometry.channels, codesign.geometry.pages_per_block), (8, 256));
     let tlc = Chip::new(&Profile::builtin("tlc-3d").unwrap(), 0).unwrap();

@@ -192,7 +192,11 @@ fn a_chip_of_small_pages_is_refused() {
     let image = dir.path().join("flash.img");
     let arguments = ["mkfs", "--size", "16MiB", "--profile", "k9f5608u0m"];
     assert_one_line(flexfs(&arguments).arg(&image), 1, "cannot carry FlexFS");
-    assert_one_line(flexfs(&arguments).arg(&image), 1, "take --profile flexfs-mlc or codesign-mlc8 or tlc-3d");
+    assert_one_line(
+        flexfs(&arguments).arg(&image),
+        1,
+        "take --profile flexfs-mlc or flexfs-slc or codesign-mlc8 or tlc-3d",
+    );
     let help = flexfs(&["mkfs", "--help"]).assert().success().get_output().clone();
     let help = String::from_utf8(help.stdout).unwrap();
     assert!(help.contains("tlc-3d, for translation layers k9f5608u0m and k9k8g08u0m too"), "{help}");

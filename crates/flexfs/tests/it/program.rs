@@ -78,7 +78,7 @@ fn every_shell_gets_completions_with_all_commands() {
         "ro,compress=lz4,commit= ro,compress=lz4,compress=\n"
     );
     for command in ["mkfs", "mount", "bench"] {
-        let all = "flexfs-mlc codesign-mlc8 tlc-3d k9f5608u0m k9k8g08u0m\n";
+        let all = "flexfs-mlc flexfs-slc codesign-mlc8 tlc-3d k9f5608u0m k9k8g08u0m\n";
         assert_eq!(completes(&["flexfs", command, "--profile", ""]), all);
     }
 }
