@@ -82,6 +82,11 @@ impl Block {
     pub fn mode(&self) -> CellMode {
         if self.entry.native { CellMode::Native } else { CellMode::Slc }
     }
+
+    /// Whether it holds a part of the log in SLC cells, or is being filled with it.
+    fn is_slc(&self) -> bool {
+        self.entry.used_as == Use::Log && !self.entry.native && (self.open || self.entry.live_bytes > 0)
+    }
 }
 
 /// How far the log has got, for the reuse rule.
@@ -127,6 +132,8 @@ struct Books {
     free: u32,
     failing: u32,
     fading: u32,
+    /// Blocks of the SLC region.
+    slc: u32,
     emptied: BTreeSet<u32>,
     /// Cycles begun in all blocks.
     cycles: u64,
@@ -163,6 +170,7 @@ pub struct Edit<'a> {
     number: u32,
     before: Class,
     faded: bool,
+    was_slc: bool,
     cycles: u32,
 }
 
@@ -183,6 +191,7 @@ impl DerefMut for Edit<'_> {
 impl Drop for Edit<'_> {
     fn drop(&mut self) {
         self.books.fading = (self.books.fading + u32::from(self.block.fading)).saturating_sub(u32::from(self.faded));
+        self.books.slc = (self.books.slc + u32::from(self.block.is_slc())).saturating_sub(u32::from(self.was_slc));
         self.books.cycles = (self.books.cycles + u64::from(self.block.cycles())).saturating_sub(u64::from(self.cycles));
         let after = Class::of(self.block);
         if after != self.before {
@@ -229,6 +238,7 @@ impl BlockTable {
         for (number, block) in (0..).zip(&self.blocks) {
             self.books.enter(number, Class::of(block));
             self.books.fading += u32::from(block.fading);
+            self.books.slc += u32::from(block.is_slc());
             self.books.cycles += u64::from(block.cycles());
         }
         let log = self.blocks.iter().filter(|block| block.entry.used_as == Use::Log);
@@ -277,9 +287,9 @@ impl BlockTable {
     /// A block, to change it.
     pub fn get_mut(&mut self, number: u32) -> Option<Edit<'_>> {
         let block = self.blocks.get_mut(number as usize)?;
-        let (before, faded, cycles) = (Class::of(block), block.fading, block.cycles());
+        let (before, faded, was_slc, cycles) = (Class::of(block), block.fading, block.is_slc(), block.cycles());
         block.ready = false;
-        Some(Edit { block, books: &mut self.books, number, before, faded, cycles })
+        Some(Edit { block, books: &mut self.books, number, before, faded, was_slc, cycles })
     }
 
     /// Notes which blocks are reusable, now that a checkpoint has made more so.
@@ -346,6 +356,11 @@ impl BlockTable {
     /// Blocks that failed a program and were not retired yet.
     pub fn failing_count(&self) -> u32 {
         self.books.failing
+    }
+
+    /// Blocks of the SLC region that hold something, or are being filled.
+    pub fn slc_count(&self) -> u32 {
+        self.books.slc
     }
 
     /// Blocks that are to be written anew elsewhere.
@@ -466,6 +481,7 @@ mod tests {
                     let Some(mut block) = table.get_mut(number) else { continue };
                     block.entry.used_as = uses[(dice(&mut state) % 5) as usize];
                     block.entry.failing = dice(&mut state).is_multiple_of(8);
+                    block.entry.native = dice(&mut state).is_multiple_of(2);
                     block.open = dice(&mut state).is_multiple_of(4);
                     block.fading = dice(&mut state).is_multiple_of(3);
                     block.entry.erased = dice(&mut state).is_multiple_of(2);
@@ -478,6 +494,9 @@ mod tests {
             assert_eq!(table.reusable_count(horizon), slow, "step {step}");
             let failing = table.iter().filter(|(_, block)| Class::of(block) == Class::Failing).count() as u32;
             assert_eq!(table.failing_count(), failing, "step {step}");
+            let slc = table.iter().filter(|(_, block)| block.entry.used_as == Use::Log && !block.entry.native);
+            let slc = slc.filter(|(_, block)| block.open || block.entry.live_bytes > 0).count() as u32;
+            assert_eq!(table.slc_count(), slc, "step {step}");
             let cycles: u64 = table.iter().map(|(_, block)| u64::from(block.cycles())).sum();
             assert_eq!(table.cycles(), cycles, "step {step}");
             assert_eq!(

@@ -1,12 +1,13 @@
 //! Dynamic allocation as it goes on: idle time, window by window, and the region of the next page.
 //!
 //! Invariants: an idle time counts for the window of the pages before it, so that a window that is exactly one burst has
-//! the pause after it; over any run of pages that are not hot the share in SLC is α to within a page, but for those that
-//! were forced elsewhere, which the next ones make up for.
+//! the pause after it; over any run of pages that are not hot the share in SLC is what is allowed (α, where no rule lets all
+//! in) to within a page, but for those that were forced elsewhere, which the next ones make up for.
 
-use super::Manager;
 use super::job::View;
+use super::{Manager, buffer};
 use crate::policy::Region;
+use crate::policy::admission::SlcRule;
 use crate::policy::allocate::{self, Allocate, WHOLE, WINDOWS};
 
 /// Pages that later ones make up for, at most, millionths.
@@ -82,6 +83,24 @@ impl Allocation {
             self.window.idle_ns = self.window.idle_ns.saturating_add(u64::try_from(idle_ns).unwrap_or(0));
         }
         self.request_ns = Some(mono_ns);
+    }
+
+    /// When the last request came, ns by a clock that never jumps.
+    pub fn request_ns(&self) -> Option<i64> {
+        self.request_ns
+    }
+
+    /// α, millionths.
+    pub fn slc_share(&self) -> u32 {
+        self.slc_share
+    }
+
+    /// The share of pages that goes to SLC by a rule, before what room and life allow, millionths.
+    pub fn share_by(&self, rule: SlcRule) -> u32 {
+        match rule {
+            SlcRule::IdleTime => self.slc_share,
+            SlcRule::FewBlocks | SlcRule::LongPause => WHOLE,
+        }
     }
 
     /// Hears that a page of data was placed. The first one after a full window ends that.
@@ -162,9 +181,9 @@ impl Manager {
         self.policy.allocate().is_some() || migrates && self.has_goal()
     }
 
-    /// α, or less where there is no room, or not enough life left, for as much.
+    /// α, or all pages where a rule lets them in; less where there is no room, or not enough life left, for as much.
     fn share_allowed(&self) -> u32 {
-        self.allocation.slc_share.min(self.pace.slc_share_max).min(self.wear_index())
+        self.allocation.share_by(self.pace.slc_rule).min(self.pace.slc_share_max).min(self.wear_index())
     }
 
     /// Whether there is no room for as much of the next window in SLC as idle time would allow. Hot pages need none: others
@@ -179,7 +198,7 @@ impl Manager {
     /// would have to migrate for more.
     pub(super) fn slc_share_max(&self, view: &impl View) -> u32 {
         if let Some(percent) = self.policy.slc_blocks_max() {
-            return Self::share_of_buffer(percent, view);
+            return buffer::share_of_buffer(percent, view);
         }
         let Some(allocate) = self.policy.allocate() else { return WHOLE };
         let left = allocate.window_pages.saturating_sub(self.allocation.window.pages);
@@ -199,6 +218,9 @@ impl Manager {
         if self.deals() && !hot {
             let slc_share = self.share_allowed();
             self.allocation.data.count(slc_share, region);
+            if region == Region::Slc {
+                self.let_in.count(self.pace.slc_rule);
+            }
         }
     }
 
@@ -208,6 +230,9 @@ impl Manager {
         if self.deals() && !hot {
             let slc_share = self.share_allowed();
             self.allocation.nodes.count(slc_share, region);
+            if region == Region::Slc {
+                self.let_in.count(self.pace.slc_rule);
+            }
         }
     }
 }

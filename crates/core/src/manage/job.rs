@@ -91,7 +91,13 @@ pub trait View {
     fn supply(&self) -> Supply;
     /// Free blocks less the budget of a call that comes when the log heads are full and a checkpoint is due.
     fn headroom_ahead(&self) -> i64;
+    /// Free blocks less the budget of a call that comes when the log heads are full.
+    fn headroom_full(&self) -> i64;
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone;
+    /// How many blocks there are.
+    fn block_count(&self) -> u32;
+    /// SLC blocks that hold something, or are being filled.
+    fn slc_blocks(&self) -> u32;
     /// Whether any block is failing or fading.
     fn has_weak_blocks(&self) -> bool;
     /// Whether the block that anchors go on in next is to be made ready.

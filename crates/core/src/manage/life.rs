@@ -169,7 +169,7 @@ impl Life {
         let course = self.course(goal, wear);
         self.settles = course.rate_mean * course.windows_left < wear.settled_bytes as f64;
         self.record.wear_index = match self.controller {
-            _ if self.record.elapsed_ns >= goal.life_ns => WHOLE,
+            _ if self.record.elapsed_ns >= goal.life_ns || wear.bits_per_cell == 1 => WHOLE,
             Controller::WholeLife => millionths(course.wear_index()),
             Controller::Paper if window_began => millionths(self.papers_index(goal, wear)),
             Controller::Paper => self.record.wear_index,

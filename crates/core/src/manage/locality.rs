@@ -16,9 +16,9 @@ impl Manager {
         self.policy.keeps_hot() && self.wear_index() > 0 && self.files.is_hot(ino)
     }
 
-    /// Whether hot data has blocks of its own: without idle time nothing is migrated, and nothing else goes to SLC blocks.
+    /// Whether hot data has blocks of its own: where nothing else goes to SLC blocks, there is nothing to keep it from.
     pub fn keeps_hot_apart(&self) -> bool {
-        self.slc_share().is_some_and(|slc_share| slc_share > 0)
+        self.policy.allocate().is_some() && self.allocation.share_by(self.pace.slc_rule) > 0
     }
 
     /// Hears that something that a file held was overwritten.

@@ -53,6 +53,9 @@ impl Manager {
         if mono_ns.saturating_sub(self.migration.request_ns) > t_wait_ns {
             self.migration.bursts.end();
         }
+        if let (Some(admission), Some(request_ns)) = (self.policy.admission(), self.allocation.request_ns()) {
+            self.let_in.heard_of_pause(admission, mono_ns.saturating_sub(request_ns));
+        }
         self.migration.request_ns = mono_ns;
         self.allocation.heard_of_request(mono_ns, t_wait_ns);
     }
@@ -84,11 +87,18 @@ impl Manager {
         self.migration.power == Power::Charger || view.supply().headroom() < wanted
     }
 
-    /// Whether fewer blocks are to spare than the next burst may take.
+    /// Whether fewer blocks are to spare than the next burst may take; or where it is to be let in by a rule, whether it and the
+    /// SLC blocks there are come to more than that allows.
     fn wants_room(&self, view: &impl View) -> bool {
         let slc_block_pages = view.slc_block_bytes() / view.slot_bytes().max(1);
-        let wanted = self.migration.bursts.spare_blocks(slc_block_pages, view.blocks().count() as u64);
-        view.supply().headroom() < wanted as i64
+        let (bursts, blocks) = (self.migration.bursts, view.block_count());
+        if view.supply().headroom() < bursts.spare_blocks(slc_block_pages, u64::from(blocks)) as i64 {
+            return true;
+        }
+        let by_rule = self.allocation.slc_share() < self.wear_index();
+        let Some(admission) = self.policy.admission().filter(|_| by_rule) else { return false };
+        let blocks_max = u64::from(admission.blocks_max(blocks));
+        u64::from(view.slc_blocks()) + bursts.burst_blocks(slc_block_pages).min(blocks_max) > blocks_max
     }
 
     /// Hears what a step did that emptied `victim` to migrate it.
@@ -111,9 +121,7 @@ impl Manager {
 
     /// What migration does next, if there is anything: a page when it is due, then the checkpoint that frees blocks.
     pub(super) fn next_migration(&self, view: &impl View, mono_ns: i64) -> Option<Job> {
-        // Where native blocks take no more, nothing would be gained.
-        let gains = view.target_bytes() > view.slc_block_bytes();
-        let migrate = self.policy.migrate().filter(|_| gains)?;
+        let migrate = self.policy.migrate()?;
         let Migration { request_ns, page_ns, unreleased, .. } = self.migration;
         let begin_ns = request_ns.saturating_add(migrate.t_wait_ns);
         if mono_ns < begin_ns {

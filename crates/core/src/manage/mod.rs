@@ -3,6 +3,7 @@
 //! They hear what came of their jobs; they are asked where something goes ([`Manager::place`]) and what to
 //! do next ([`Manager::next_job`], [`Manager::next_job_for_room`]), and how much of it callers owe ([`Manager::owed`]). Invariant: nothing here touches a chip.
 
+pub mod admission;
 mod allocation;
 mod buffer;
 mod idle;
@@ -17,6 +18,7 @@ mod room;
 mod tests;
 pub mod work;
 
+use self::admission::PagesLetIn;
 use self::allocation::Allocation;
 use self::ledger::Ledger;
 use self::life::Life;
@@ -58,6 +60,7 @@ pub struct Manager {
     pace: Pace,
     migration: Migration,
     allocation: Allocation,
+    let_in: PagesLetIn,
     files: Queues,
     ledger: Ledger,
     life: Life,
@@ -76,6 +79,7 @@ impl Manager {
             pace: Pace::default(),
             migration: Migration::default(),
             allocation: Allocation::default(),
+            let_in: PagesLetIn::default(),
             files: Queues::EMPTY,
             ledger: Ledger::default(),
             life: Life::default(),

@@ -5,7 +5,9 @@
 //! gain the block it stands in.
 
 use super::Manager;
+use super::admission::slc_pages;
 use super::job::{Job, Progress, View};
+use crate::policy::admission::{COPIED_OF_WRITTEN, SlcRule};
 use crate::policy::allocate::WHOLE;
 use crate::policy::victim;
 
@@ -20,13 +22,39 @@ pub struct Pace {
     pub pressed_seq: u64,
     /// Bytes to be copied.
     pub owed_bytes: u64,
+    /// Pages that SLC blocks hold, at most.
+    pub slc_pages: u64,
     /// The share of pages that may go to SLC at most, for the blocks to spare to last to the end of the window, millionths.
     pub slc_share_max: u32,
+    /// The rule by which pages go to SLC meanwhile.
+    pub slc_rule: SlcRule,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { seq: 0, cost_bytes: 0, pressed_seq: 0, owed_bytes: 0, slc_share_max: WHOLE }
+        Self {
+            seq: 0,
+            cost_bytes: 0,
+            pressed_seq: 0,
+            owed_bytes: 0,
+            slc_pages: 0,
+            slc_share_max: WHOLE,
+            slc_rule: SlcRule::IdleTime,
+        }
+    }
+}
+
+impl Pace {
+    /// What is owed next of the pages that were let into SLC blocks, before blocks are scarce, where `nothing` else is: copies for
+    /// what was written, many at once.
+    fn instalment(self, view: &impl View, nothing: Self) -> Self {
+        let written_slots = nothing.seq.saturating_sub(self.seq);
+        if written_slots < INSTALMENT_SLOTS {
+            return Self { seq: self.seq, owed_bytes: self.owed_bytes, ..nothing };
+        }
+        let (copied, written) = COPIED_OF_WRITTEN;
+        let share_bytes = written_slots.saturating_mul(u64::from(view.slot_bytes())) * copied / written;
+        Self { owed_bytes: (self.owed_bytes + share_bytes).min(2 * u64::from(view.target_bytes())), ..nothing }
     }
 }
 
@@ -43,6 +71,10 @@ const COST_BLOCKS_MAX: u64 = 8;
 /// would only wear the chip.
 const PRESSED_A_BLOCK: u64 = 2;
 
+/// Slots that are written before callers copy some of what was let into SLC blocks: copies that stand between every two pages
+/// of a file would make the index long.
+const INSTALMENT_SLOTS: u64 = 16;
+
 /// Blocks that are wanting, and what each takes.
 struct Scarcity {
     short_blocks: u64,
@@ -55,27 +87,34 @@ struct Scarcity {
 impl Manager {
     /// What callers owe, with what was written since they paid last.
     pub fn owed(&self, view: &impl View) -> Pace {
-        let seq = view.next_seq();
+        let (seq, pressed_seq, ahead_blocks) = (view.next_seq(), self.pace.pressed_seq, view.headroom_ahead());
         let slc_share_max = self.slc_share_max(view);
-        let pressed_seq = self.pace.pressed_seq;
-        let nothing = Pace { seq, pressed_seq, slc_share_max, ..Pace::default() };
-        let Some(Scarcity { short_blocks, cost_bytes, is_pressing }) = self.scarcity(view) else { return nothing };
-        let block_bytes = u64::from(view.slc_block_bytes().max(1));
+        let slc_rule = self.slc_rule(view, ahead_blocks, slc_share_max);
+        let nothing = Pace { seq, pressed_seq, slc_pages: slc_pages(view), slc_share_max, slc_rule, ..Pace::default() };
+        if ahead_blocks > 0 {
+            let overdrawn = self.policy.admission().is_some() && self.let_in.is_overdrawn(view, ahead_blocks);
+            return if overdrawn { self.pace.instalment(view, nothing) } else { nothing };
+        }
+        let Some(scarcity) = self.scarcity(view, ahead_blocks) else { return nothing };
+        let Scarcity { short_blocks, cost_bytes, is_pressing } = scarcity;
         let bytes_since = |from: u64| seq.saturating_sub(from).saturating_mul(u64::from(view.slot_bytes()));
+        let block_bytes = u64::from(view.slc_block_bytes().max(1));
         let share_bytes = bytes_since(self.pace.seq).saturating_mul(cost_bytes) / block_bytes;
         // At a block for a block it would stay like that: the further behind, the more.
         let share_bytes = share_bytes.saturating_mul((CATCH_UP * short_blocks).min(CATCH_UP_MAX));
         // What a long call owes is not all put on the next one.
         let owed_bytes = (self.pace.owed_bytes + share_bytes).min(2 * cost_bytes);
         if is_pressing && bytes_since(pressed_seq).saturating_mul(PRESSED_A_BLOCK) >= block_bytes {
-            return Pace { seq, cost_bytes, pressed_seq: seq, owed_bytes: owed_bytes.max(cost_bytes), slc_share_max };
+            return Pace { cost_bytes, pressed_seq: seq, owed_bytes: owed_bytes.max(cost_bytes), ..nothing };
         }
-        Pace { seq, cost_bytes, pressed_seq, owed_bytes, slc_share_max }
+        Pace { cost_bytes, owed_bytes, ..nothing }
     }
 
     /// Hears what callers owe, and how much of it they paid.
     pub fn heard_of_debt(&mut self, owed: Pace, paid_bytes: u64) {
-        self.pace = Pace { owed_bytes: owed.owed_bytes.saturating_sub(paid_bytes), ..owed };
+        let owed_bytes = owed.owed_bytes.saturating_sub(paid_bytes);
+        self.pace = Pace { owed_bytes, ..owed };
+        self.let_in.bound(owed.slc_pages);
     }
 
     /// What to do next of that; `None` where it would take a block that a recovery may need.
@@ -99,17 +138,19 @@ impl Manager {
 
     /// How scarce blocks are, if callers pay for them: for a cheap one when the last spare one was taken, for a dear one
     /// before.
-    fn scarcity(&self, view: &impl View) -> Option<Scarcity> {
-        let short = 1 - view.headroom_ahead();
-        if short <= 0 || self.fruitless_at.is_some_and(|fruitless_at| view.live_bytes() >= fruitless_at) {
+    fn scarcity(&self, view: &impl View, ahead_blocks: i64) -> Option<Scarcity> {
+        if self.fruitless_at.is_some_and(|fruitless_at| view.live_bytes() >= fruitless_at) {
             return None;
         }
+        let short = 1 - ahead_blocks;
         let target_bytes = view.target_bytes();
         let cost_bytes = match view.victim() {
             Some(_) if self.pace.cost_bytes > 0 => self.pace.cost_bytes,
             _ => victim::cost_of_block_bytes(view.blocks(), target_bytes)?,
         };
-        let headroom = view.supply().headroom();
+        // Where there is one log head, no other has room for what a recovery copies when that is full.
+        let one_head = self.policy.uses_one_region();
+        let headroom = if one_head { view.headroom_full() } else { view.supply().headroom() };
         if cost_bytes > COST_BLOCKS_MAX * u64::from(target_bytes) && headroom > 0 {
             return None;
         }

@@ -7,10 +7,13 @@ use super::migration::Migrated;
 use super::pace::CATCH_UP;
 use super::work::WorkKind;
 use super::*;
+use crate::policy::admission::SlcRule;
 use crate::policy::migrate::{Order, Power};
 use crate::policy::supply::{Budget, Supply};
 use crate::policy::tests::block;
 use crate::policy::{BlockView, Holds, Policy, Region};
+
+const SECOND_NS: i64 = 1_000_000_000;
 
 /// A store at rest, with blocks to spare.
 #[derive(Clone)]
@@ -90,8 +93,21 @@ impl View for Seen {
         self.supply.headroom() - self.later_blocks
     }
 
+    fn headroom_full(&self) -> i64 {
+        self.supply.headroom() - self.later_blocks
+    }
+
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {
         self.blocks.iter().copied()
+    }
+
+    fn block_count(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    fn slc_blocks(&self) -> u32 {
+        let is_slc = |block: &&BlockView| block.holds == Holds::Log && block.region == Region::Slc;
+        self.blocks.iter().filter(is_slc).filter(|block| block.open || block.live_bytes > 0).count() as u32
     }
 
     fn has_weak_blocks(&self) -> bool {
@@ -273,6 +289,127 @@ fn lazy_migration_empties_blocks_only_while_the_next_burst_would_not_find_room()
     assert_eq!(manager.next_job(&seen, 4000), Job::Migrate { victim: 1 });
 }
 
+/// So many SLC blocks of a hundred, the others free.
+fn with_slc(slc_blocks: usize) -> Seen {
+    let blocks: Vec<_> =
+        (0..100).map(|number| (number as u32, Holds::Log, if number < slc_blocks { 50 } else { 0 })).collect();
+    Seen { supply: Supply { free: 100 - slc_blocks as u32, ..Supply::default() }, ..Seen::new(&blocks) }
+}
+
+/// A manager that saw two windows and no idle time: α is 0. It migrates after 100 ns, a page every 15.
+fn without_idle_time(policy: Policy) -> Manager {
+    let mut manager = Manager::new(policy.with_times(100, 15));
+    manager.heard(Job::Refresh(Refresh::EndPass), false, 0);
+    manager.heard_of_request(1000);
+    (0..2049).for_each(|_| manager.heard_of_data(Region::Native, true));
+    assert_eq!(manager.slc_share(), Some(0));
+    manager
+}
+
+/// Where a caller's next page goes, on such a volume.
+fn next_region(manager: &mut Manager, seen: &Seen) -> Region {
+    manager.heard_of_debt(manager.owed(seen), 0);
+    manager.place(&Write::Host)
+}
+
+#[test]
+fn few_slc_blocks_let_pages_in_without_idle_time() {
+    let mut manager = without_idle_time(Policy::DEFAULT);
+    assert_eq!(next_region(&mut manager, &with_slc(20)), Region::Slc);
+    assert!(manager.keeps_hot_apart(), "there is something to keep it from");
+    assert_eq!(next_region(&mut manager, &with_slc(21)), Region::Native);
+    assert!(!manager.keeps_hot_apart());
+    let scarce = Seen { later_blocks: 60, ..with_slc(20) };
+    assert_eq!(next_region(&mut manager, &scarce), Region::Native, "no more are to spare than are SLC blocks");
+    let making_room = Seen { later_blocks: 99, ..with_slc(1) };
+    assert_eq!(next_region(&mut manager, &making_room), Region::Native, "callers make room");
+    assert_eq!(next_region(&mut without_idle_time(Policy::LA), &with_slc(0)), Region::Native, "the paper's");
+}
+
+#[test]
+fn a_minute_without_a_request_lets_a_burst_into_slc() {
+    let mut manager = without_idle_time(Policy::DEFAULT);
+    let (minute_ns, seen) = (60 * SECOND_NS, with_slc(30));
+    manager.heard_of_request(999 + minute_ns);
+    assert_eq!(next_region(&mut manager, &seen), Region::Native);
+    manager.heard_of_request(999 + 2 * minute_ns);
+    // A hundred blocks of a hundred pages.
+    for page in 0..500 {
+        assert_eq!(next_region(&mut manager, &seen), Region::Slc, "page {page}");
+        manager.heard_of_data(Region::Slc, false);
+    }
+    assert_eq!(next_region(&mut manager, &seen), Region::Native);
+}
+
+#[test]
+fn what_was_let_in_is_paid_before_blocks_are_scarce() {
+    let mut manager = without_idle_time(Policy::DEFAULT);
+    next_region(&mut manager, &with_slc(0));
+    (0..500).for_each(|_| manager.heard_of_data(Region::Slc, false));
+    let seen = |free, seq| Seen { supply: Supply { free, ..Supply::default() }, seq, ..with_slc(20) };
+    let owed = |manager: &mut Manager, seen: &Seen| {
+        let owed = manager.owed(seen);
+        manager.heard_of_debt(owed, owed.owed_bytes);
+        owed.owed_bytes
+    };
+    assert_eq!(owed(&mut manager, &seen(3, 0)), 0, "ten blocks were let in, three are to spare");
+    assert_eq!(owed(&mut manager, &seen(2, 15)), 0, "too little was written since");
+    assert_eq!(owed(&mut manager, &seen(2, 16)), 12);
+    assert_eq!(owed(&mut manager, &seen(2, 31)), 0);
+    (0..100).for_each(|_| manager.heard_of_migrated_page());
+    assert_eq!(owed(&mut manager, &seen(2, 40)), 0, "eight are unpaid");
+    assert_eq!(owed(&mut manager, &seen(1, 60)), 15, "of twenty pages");
+    // What became obsolete is paid as well.
+    assert_eq!(owed(&mut manager, &Seen { seq: 80, ..with_slc(0) }), 0);
+    assert_eq!(owed(&mut manager, &seen(1, 100)), 0);
+}
+
+/// What an earlier mount let in was forgotten, and paid for when no block was to spare.
+#[test]
+fn what_slc_blocks_held_at_the_mount_is_unpaid() {
+    let seen = |seq| Seen { supply: Supply { free: 4, ..Supply::default() }, seq, ..with_slc(20) };
+    let owed = |policy| {
+        let mut manager = without_idle_time(policy);
+        manager.heard_of_debt(manager.owed(&seen(0)), 0);
+        manager.owed(&seen(16)).owed_bytes
+    };
+    assert_eq!((owed(Policy::DEFAULT), owed(Policy::LA)), (12, 0));
+}
+
+#[test]
+fn pages_that_idle_time_lets_in_are_not_owed_and_named_so() {
+    let mut manager = Manager::new(Policy::DEFAULT);
+    let seen = with_slc(0);
+    next_region(&mut manager, &seen);
+    let admitted = manager.admitted_share(&seen).unwrap();
+    assert_eq!((admitted.rule, admitted.share()), (SlcRule::IdleTime, 1.0));
+    (0..500).for_each(|_| manager.heard_of_data(Region::Slc, false));
+    assert!(!manager.let_in.is_overdrawn(&with_slc(10), 0), "nothing is unpaid");
+    let mut manager = without_idle_time(Policy::DEFAULT);
+    next_region(&mut manager, &seen);
+    let admitted = manager.admitted_share(&seen).unwrap();
+    assert_eq!((admitted.rule, admitted.share()), (SlcRule::FewBlocks, 1.0));
+}
+
+#[test]
+fn migration_goes_on_until_a_burst_fits_few_slc_blocks() {
+    let next = |idle_time: bool, slc_blocks| {
+        let mut manager = without_idle_time(Policy::DEFAULT);
+        if idle_time {
+            (0..10).for_each(|window| {
+                manager.heard_of_request((window + 2) * SECOND_NS);
+                (0..1024).for_each(|_| manager.heard_of_data(Region::Native, true));
+            });
+        }
+        // A burst of 200 pages takes four SLC blocks, half as many again are six.
+        (0..600).for_each(|number| manager.heard_of_request((number + 20) * SECOND_NS));
+        (0..200).for_each(|_| manager.heard_of_data(Region::Native, true));
+        matches!(manager.next_job(&with_slc(slc_blocks), 1000 * SECOND_NS), Job::Migrate { .. })
+    };
+    assert_eq!((next(false, 14), next(false, 15)), (false, true));
+    assert!(!next(true, 15), "idle time lets the burst in");
+}
+
 #[test]
 fn the_policy_says_which_block_is_emptied_first() {
     let mut seen = Seen::new(&[(1, Holds::Log, 50), (2, Holds::Log, 40)]);
@@ -325,15 +462,6 @@ fn migration_that_lacks_a_block_releases_those_it_emptied_first() {
     assert_eq!(manager.next_job(&seen, 200), Job::Idle { until_ns: None });
     manager.heard_of_migration(2, Migrated { start_ns: 150, moved: true, emptied: true });
     assert_eq!(manager.next_job(&seen, 200), Job::Checkpoint);
-}
-
-/// Where cells hold one bit in any case, a native block takes no more than an SLC block does.
-#[test]
-fn nothing_is_migrated_where_native_blocks_take_no_more() {
-    let mut manager = migrating();
-    manager.heard_of_request(0);
-    let seen = Seen { slc_block_bytes: 100, ..Seen::new(&[(1, Holds::Log, 50)]) };
-    assert_eq!(manager.next_job(&seen, 200), Job::Idle { until_ns: None });
 }
 
 #[test]

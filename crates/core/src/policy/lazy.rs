@@ -30,10 +30,15 @@ impl Bursts {
         self.pages = 0;
     }
 
-    /// Blocks to be spare for the next one, where an SLC block takes so many pages.
-    pub fn spare_blocks(self, slc_block_pages: u32, blocks: u64) -> u64 {
+    /// SLC blocks that the next one may take, where each takes so many pages.
+    pub fn burst_blocks(self, slc_block_pages: u32) -> u64 {
         let burst_pages = self.greatest_pages.max(self.pages) * BURST_HUNDREDTHS / 100;
-        burst_pages.div_ceil(u64::from(slc_block_pages.max(1))).max(blocks / SPARE_PART)
+        burst_pages.div_ceil(u64::from(slc_block_pages.max(1)))
+    }
+
+    /// Blocks to be spare for it, of so many.
+    pub fn spare_blocks(self, slc_block_pages: u32, blocks: u64) -> u64 {
+        self.burst_blocks(slc_block_pages).max(blocks / SPARE_PART)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here imports anything of the rest of the core, so that it is built and tested alone.
 
+pub mod admission;
 pub mod allocate;
 pub mod gc;
 pub mod lazy;
@@ -14,6 +15,7 @@ mod text;
 pub mod victim;
 pub mod wear;
 
+use self::admission::Admission;
 use self::allocate::Allocate;
 use self::gc::Regions;
 use self::migrate::{Extent, Migrate};
@@ -31,6 +33,8 @@ pub struct Policy {
     name: &'static str,
     /// Where callers' data goes.
     host: Region,
+    /// Where syncs go that are too small for native pages.
+    small_syncs: Region,
     /// Whether callers' chunks wait in memory for a few others: a commit in idle time may write them.
     writes_behind: bool,
     /// Where what is relocated goes.
@@ -39,6 +43,8 @@ pub struct Policy {
     migrate: Option<Migrate>,
     /// Which share of callers' pages goes to SLC, if not all of one region.
     allocate: Option<Allocate>,
+    /// What goes to SLC beyond that share, if anything.
+    admission: Option<Admission>,
     /// Whether hot data is told from the rest, and kept in SLC.
     keeps_hot: bool,
     /// Percent of the blocks that SLC blocks may be before callers' pages go to native ones, if there is such a limit.
@@ -54,10 +60,12 @@ impl Policy {
     pub const BASELINE: Self = Self {
         name: "baseline",
         host: Region::Slc,
+        small_syncs: Region::Slc,
         writes_behind: false,
         relocated: Region::Native,
         migrate: None,
         allocate: None,
+        admission: None,
         keeps_hot: false,
         slc_blocks_max: None,
         collect: Regions::Native,
@@ -75,10 +83,14 @@ impl Policy {
     /// Native blocks for all but small syncs: the capacity, and the speed, of the native cell.
     pub const NATIVE_ONLY: Self =
         Self { name: "mlc-only", host: Region::Native, writes_behind: true, collect: Regions::Both, ..Self::BASELINE };
-    /// What a volume follows unless its user says otherwise: all of the paper's, but migration is lazy, both regions are
-    /// collected, and callers' chunks wait in memory.
-    pub const DEFAULT: Self =
-        Self { writes_behind: true, migrate: Some(Migrate::LAZY), ..Self::LA.collecting_both("default") };
+    /// What a volume follows unless its user says otherwise: all of the paper's, but data goes to SLC without idle time, too,
+    /// while there is room, migration is lazy, both regions are collected, and callers' chunks wait in memory.
+    pub const DEFAULT: Self = Self {
+        writes_behind: true,
+        migrate: Some(Migrate::LAZY),
+        admission: Some(Admission::DEFAULT),
+        ..Self::LA.collecting_both("default")
+    };
     /// The same, with migration put off until there is a charger: the paper's future work, energy and response together (§7).
     pub const CHARGE: Self = Self { name: "charge", migrate: Some(Migrate::CHARGER), ..Self::DEFAULT };
     /// All that have a name.
@@ -101,6 +113,28 @@ impl Policy {
         Self { name, levels: false, ..self }
     }
 
+    /// The same policy on a chip with one bit a cell, which has one kind of block: there is no region to decide about, and nothing
+    /// to migrate.
+    pub const fn on_one_bit_cells(self) -> Self {
+        Self {
+            host: Region::Native,
+            small_syncs: Region::Native,
+            relocated: Region::Native,
+            migrate: None,
+            allocate: None,
+            admission: None,
+            keeps_hot: false,
+            slc_blocks_max: None,
+            collect: Regions::Both,
+            ..self
+        }
+    }
+
+    /// Whether everything that is written goes to one region.
+    pub fn uses_one_region(self) -> bool {
+        self.host == Region::Native && self.small_syncs == Region::Native
+    }
+
     /// Whether wear is levelled.
     pub fn levels(self) -> bool {
         self.levels
@@ -114,6 +148,11 @@ impl Policy {
     /// Where callers' data goes, as a rule.
     pub fn host(self) -> Region {
         self.host
+    }
+
+    /// Where syncs go that are too small for native pages.
+    pub fn small_syncs(self) -> Region {
+        self.small_syncs
     }
 
     /// Whether callers' chunks wait in memory for a few others.
@@ -134,6 +173,11 @@ impl Policy {
     /// Which share of callers' pages goes to SLC, if not all of one region.
     pub fn allocate(self) -> Option<Allocate> {
         self.allocate
+    }
+
+    /// What goes to SLC beyond that share, if anything.
+    pub fn admission(self) -> Option<Admission> {
+        self.admission
     }
 
     /// Whether hot data is told from the rest, and kept in SLC blocks of its own.
@@ -205,6 +249,14 @@ impl Policy {
         match self.migrate?.extent {
             Extent::Charger { spare_percent } => Some(spare_percent),
             Extent::All | Extent::Burst => None,
+        }
+    }
+
+    /// The same policy, letting pages into SLC blocks by other limits; one that lets none in stays as it is.
+    pub const fn with_admission(self, admission: Admission) -> Self {
+        match self.admission {
+            Some(_) => Self { admission: Some(admission), ..self },
+            None => self,
         }
     }
 

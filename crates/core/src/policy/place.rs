@@ -34,7 +34,9 @@ pub fn region(policy: Policy, write: &Write) -> Region {
         Write::Host => policy.host(),
         // A sync smaller than the pairing distance goes to SLC: natively each of its pages would cost the pages that it
         // is paired with.
-        Write::Synced { slots, pair_slots, follows_native } if slots < pair_slots && !follows_native => Region::Slc,
+        Write::Synced { slots, pair_slots, follows_native } if slots < pair_slots && !follows_native => {
+            policy.small_syncs()
+        }
         Write::Synced { .. } => policy.host(),
         // What one SLC block does not hold stays native in any case: there may be no more than one block for it. Where
         // more is stored than SLC cells have space for, nothing could be gained otherwise.
@@ -56,6 +58,20 @@ mod tests {
         assert!(native(Write::Host) && native(synced(8, false)) && native(synced(1, true)));
         assert!(!native(synced(7, false)));
         assert!(Policy::PRESETS.iter().all(|&policy| region(policy, &synced(1, false)) == Region::Slc));
+    }
+
+    #[test]
+    fn on_cells_of_one_bit_everything_goes_to_one_region() {
+        let synced = Write::Synced { slots: 1, pair_slots: 8, follows_native: false };
+        let copy = Write::Copy { native: false, live_bytes: 1, slc_bytes: 100, overfull: false };
+        for policy in Policy::PRESETS.map(Policy::on_one_bit_cells) {
+            assert!(policy.uses_one_region(), "{policy}");
+            assert!(
+                [Write::Host, synced, copy].iter().all(|write| region(policy, write) == Region::Native),
+                "{policy}"
+            );
+        }
+        assert!(!Policy::PRESETS.into_iter().any(Policy::uses_one_region));
     }
 
     #[test]

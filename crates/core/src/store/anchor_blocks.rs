@@ -116,6 +116,9 @@ impl<N: Nand> Store<N> {
         let (id, shape) = (place::log_head(self.records.manager.place(&write)), flash.shape());
         // The checkpoint leaves out what torn programs would hit.
         let slots = block.entry.live_bytes.div_ceil(shape.slot_bytes as u32) + shape.mode(id.mode()).doubtful_slots;
+        // Where everything goes to one region, what the recovery copies comes before it.
+        let one_region = self.records.manager.policy().uses_one_region();
+        let slots = slots + if one_region { flash.slots().stash().len() as u32 } else { 0 };
         if flash.slots().room(id) >= slots {
             return Ok(());
         }

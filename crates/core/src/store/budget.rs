@@ -56,11 +56,31 @@ impl Call {
     }
 }
 
-/// The budget of a call that comes when no head has room left and a checkpoint is due: what is done ahead aims at this.
-pub(super) fn ahead<N: Nand>(records: &Records<N>, call: Call) -> Budget {
-    let changes = records.options.changes_max().max(records.index.all_changes());
-    let index = blocks_for(records.flash.shape(), checkpoint_slots(records, changes), 0, 1);
-    Budget { index, recovery: index + copy_blocks(records, 0), ..of(records, call) }
+/// A call to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LaterCall {
+    /// No log head has room left.
+    HeadsFull,
+    /// Nor has that of the index, and a checkpoint is due.
+    CheckpointDue,
+}
+
+/// The budget of a call to come: what is done ahead aims at this.
+pub(super) fn later<N: Nand>(records: &Records<N>, call: Call, later: LaterCall) -> Budget {
+    let (now, copied) = (of(records, call), copy_blocks(records, 0));
+    match later {
+        LaterCall::HeadsFull => {
+            let slots = checkpoint_slots(records, records.index.all_changes());
+            let opened = operation_slots(records, call).div_ceil(records.flash.shape().slc.content_slots()).max(1);
+            let host = now.host + opened - host_blocks(records, call);
+            Budget { host, recovery: index_blocks(records, slots, ROOMY) + copied, ..now }
+        }
+        LaterCall::CheckpointDue => {
+            let changes = records.options.changes_max().max(records.index.all_changes());
+            let index = blocks_for(records.flash.shape(), checkpoint_slots(records, changes), 0, 1);
+            Budget { index, recovery: index + copied, ..now }
+        }
+    }
 }
 
 /// Blocks that must stay free when a copy takes one: in it there is room for what a recovery copies.
@@ -115,6 +135,7 @@ fn head_room<N: Nand>(records: &Records<N>) -> u32 {
     let (slots, policy) = (records.flash.slots(), records.manager.policy());
     let (slc, native) = (slots.room(HeadId::Slc), slots.room(HeadId::Native));
     match policy.host() {
+        Region::Native if policy.uses_one_region() => native,
         Region::Native => native.min(slc),
         Region::Slc if records.manager.writes_to_both() => slc + native + slots.room(HeadId::SlcHot),
         Region::Slc => slc,

@@ -21,6 +21,7 @@ use crate::format::place::{NODE_UNIT, Place, Slot};
 use crate::format::summary;
 use crate::format::tag::{Kind, TAG_BYTES, Tag, is_blank};
 use crate::index::Relocation;
+use crate::manage::Manager;
 use crate::manage::work::WorkKind;
 use crate::policy::Region;
 use crate::policy::place::Write;
@@ -322,6 +323,7 @@ impl Job {
         }
         let head = place::head(records, &self.write);
         let to = records.flash.append(head, Draft::copy_of_data(&tag, slot), &opened.data, self.purpose)?;
+        count_migrated(&mut records.manager, self.purpose);
         let place = |slot| Place::Run { slot, count: 1 };
         let key = key(tag.ino, KeyKind::Data, tag.chunk);
         records.relocate_known(Relocation { key, from: place(slot), to: place(to) });
@@ -393,6 +395,13 @@ fn may_look_up<N: Nand>(records: &Records<N>, reads: u64) -> bool {
     spent == 0 || spent + u64::from(records.index.tree().levels()) <= STEP_READS
 }
 
+/// Tells the managers of a copy that was made, where it went from an SLC block to a native one.
+fn count_migrated(manager: &mut Manager, purpose: Purpose) {
+    if purpose.cause == Cause::Migration {
+        manager.heard_of_migrated_page();
+    }
+}
+
 /// Copies nodes that fit one slot.
 fn write_nodes<N: Nand>(records: &mut Records<N>, moving: Vec<Moving>, write: &Write, purpose: Purpose) -> Result<()> {
     let slot_bytes = records.flash.shape().slot_bytes;
@@ -408,6 +417,7 @@ fn write_nodes<N: Nand>(records: &mut Records<N>, moving: Vec<Moving>, write: &W
     buffer.resize(slot_bytes, 0);
     let head = place::head(records, write);
     let slot = records.flash.append(head, draft, &buffer, purpose)?;
+    count_migrated(&mut records.manager, purpose);
     let mut start = 0;
     for moving in moving {
         let (at, units) = ((start / NODE_UNIT) as u8, (moving.bytes.len() / NODE_UNIT) as u8);

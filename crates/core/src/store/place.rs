@@ -10,7 +10,7 @@ use crate::policy::Region;
 use crate::policy::place::Write;
 use crate::store::budget::Call;
 
-/// The log head to write to. What is written before a checkpoint counts goes to SLC.
+/// The log head to write to. What is written before a checkpoint counts goes to SLC, where there are two regions.
 pub(super) fn head<N: Nand>(records: &Records<N>, write: &Write) -> HeadId {
     let region = if records.flash.phase().is_logged() { records.manager.place(write) } else { Region::Slc };
     head_with_room(records, log_head(region), write)
@@ -69,8 +69,15 @@ pub(super) fn log_head(region: Region) -> HeadId {
 
 /// The log head to write to: `wanted`, unless it has no room, another has, and a block of its own would be one
 /// that a recovery needs; recovery, which cannot make room, never takes one while any head has room.
+///
+/// Where there is one region, it is the native head, whatever is wanted. Blocks that an earlier mount left open for other heads
+/// are filled first, since an open block is never emptied.
 fn head_with_room<N: Nand>(records: &Records<N>, wanted: HeadId, write: &Write) -> HeadId {
     let slots = records.flash.slots();
+    if records.manager.policy().uses_one_region() {
+        let left = [HeadId::Slc, HeadId::SlcHot].into_iter().find(|&id| slots.room(id) > 0);
+        return left.unwrap_or(HeadId::Native);
+    }
     if slots.room(wanted) > 0 {
         return wanted;
     }

@@ -63,7 +63,9 @@ pub struct Records<N: Nand> {
 
 impl<N: Nand> Records<N> {
     pub(super) fn new(flash: Flash<N>, index: Index, volume: Volume, options: MountOptions) -> Self {
-        let mut manager = Manager::new(options.policy);
+        let one_bit = flash.shape().geometry.bits_per_cell == 1;
+        let policy = if one_bit { options.policy.on_one_bit_cells() } else { options.policy };
+        let mut manager = Manager::new(policy);
         manager.take_up_life(volume.manager, options.life, flash.shape().slot_bytes as u64, options.now_ns);
         Self {
             flash,

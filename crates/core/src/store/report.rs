@@ -10,6 +10,7 @@ use super::{Store, space};
 use crate::error::Error;
 use crate::format::anchor::VERSION;
 use crate::format::table::Use;
+use crate::manage::admission::AdmittedShare;
 use crate::manage::job::View;
 use crate::manage::life::Outlook;
 use crate::manage::work::WorkKind;
@@ -77,12 +78,14 @@ pub struct Info {
     pub corrupt_reads: u64,
     /// The times forced migration or collection ran since mount.
     pub collections: u64,
-    /// What this mount follows.
+    /// What this mount was asked to follow. On a chip with one bit a cell, which has one kind of block, no region is decided about.
     pub policy: Policy,
     /// Free blocks less those that must stay so for a call to begin; negative: callers make room.
     pub headroom_blocks: i64,
-    /// The share of callers' pages that goes to SLC (α), millionths, where the policy allocates by idle time.
+    /// The share of callers' pages that goes to SLC by the idle time there is (α), millionths, where the policy allocates by that.
     pub slc_share: Option<u32>,
+    /// The share of their next pages that does, and by which rule.
+    pub admitted: Option<AdmittedShare>,
     /// How the chip's life stands, if one is to be guaranteed.
     pub life: Option<Outlook>,
     /// Program/erase cycles begun in all blocks.
@@ -96,7 +99,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// The share of callers' pages that goes to SLC (α), of 1, where the policy allocates by idle time.
+    /// The share of callers' pages that goes to SLC by idle time (α), of 1, where the policy allocates by idle time.
     pub fn alpha(&self) -> Option<f64> {
         self.slc_share.map(|millionths| f64::from(millionths) / f64::from(WHOLE))
     }
@@ -205,9 +208,10 @@ impl<N: Nand> Store<N> {
             ended: self.ended(),
             corrupt_reads: self.records.flash.slots().corrupt_reads(),
             collections: self.records.manager.collections(),
-            policy: self.records.manager.policy(),
+            policy: self.records.options.policy,
             headroom_blocks: self.look(Call::REMOVAL).supply().headroom(),
             slc_share: self.records.manager.slc_share(),
+            admitted: self.records.manager.admitted_share(&self.look(Call::CHANGE)),
             life: self.records.manager.outlook(),
             cycles: self.records.flash.blocks().cycles(),
             idle_steps: self.records.manager.ledger().steps(),

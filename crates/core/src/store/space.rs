@@ -12,9 +12,8 @@ use crate::format::key::{KeyKind, key};
 use crate::format::place::Place;
 use crate::policy::Region;
 
-/// Blocks that hold anchors, and blocks that log heads stand in.
+/// Blocks that hold anchors.
 const ANCHORS: u64 = 2;
-const HEADS: u64 = 2;
 /// What a chunk's place in the index may take, twice over, since a checkpoint writes the new index beside the old.
 const INDEX_BYTES: u64 = 96;
 /// Beside a chunk's bytes, what a write takes in nodes.
@@ -26,7 +25,9 @@ pub fn capacity_bytes<N: Nand>(records: &Records<N>) -> u64 {
     let shape = records.flash.shape();
     let bad = u64::from(records.flash.blocks().bad());
     let index_blocks = budget::index_reserve_blocks(records);
-    let fixed = bad + ANCHORS + index_blocks + HEADS + u64::from(budget::reserve_blocks(records));
+    // Blocks that log heads stand in.
+    let heads = if records.manager.policy().uses_one_region() { 1 } else { 2 };
+    let fixed = bad + ANCHORS + index_blocks + heads + u64::from(budget::reserve_blocks(records));
     let blocks = u64::from(records.flash.blocks().len()).saturating_sub(fixed);
     let per_block = match records.manager.policy().relocated() {
         Region::Native => shape.native.content_slots(),

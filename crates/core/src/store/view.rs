@@ -2,7 +2,7 @@
 
 use nand::{CellMode, Nand};
 
-use super::budget::Call;
+use super::budget::{Call, LaterCall};
 use super::checkpoint::Checkpointer;
 use super::collector::Collector;
 use super::records::Records;
@@ -125,12 +125,24 @@ impl<N: Nand> View for Look<'_, N> {
     }
 
     fn headroom_ahead(&self) -> i64 {
-        Supply { budget: budget::ahead(self.records, self.call), ..self.supply() }.headroom()
+        Supply { budget: budget::later(self.records, self.call, LaterCall::CheckpointDue), ..self.supply() }.headroom()
+    }
+
+    fn headroom_full(&self) -> i64 {
+        Supply { budget: budget::later(self.records, self.call, LaterCall::HeadsFull), ..self.supply() }.headroom()
     }
 
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {
         let durable_era = self.records.flash.numbers().durable_era();
         self.records.flash.blocks().iter().map(move |(number, block)| block_view(number, block, durable_era))
+    }
+
+    fn block_count(&self) -> u32 {
+        self.records.flash.blocks().len()
+    }
+
+    fn slc_blocks(&self) -> u32 {
+        self.records.flash.blocks().slc_count()
     }
 
     fn has_weak_blocks(&self) -> bool {

@@ -32,7 +32,8 @@ fn block_bytes<N: Nand>(records: &Records<N>) -> u64 {
 
 /// What of SLC blocks is to be moved to native ones, bytes. Hot data stays.
 fn owed_bytes<N: Nand>(records: &Records<N>) -> u64 {
-    if records.manager.policy().relocated() == Region::Slc {
+    let policy = records.manager.policy();
+    if policy.relocated() == Region::Slc || policy.uses_one_region() {
         return 0;
     }
     let slc = records.flash.blocks().iter().map(|(_, block)| block.entry);

@@ -7,4 +7,5 @@ mod directory;
 mod forever;
 mod many_small;
 mod paper;
+mod slc_speed;
 mod traces;

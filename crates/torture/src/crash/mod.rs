@@ -10,4 +10,4 @@ pub use history::{History, Piece};
 pub use rig::{BASE_NS, Rig};
 pub use run::{Run, Tally};
 pub use tap::{Emulated, Record, Tap, Tear, Torn};
-pub use twin::{Outcome, Reading, Twin};
+pub use twin::{Outcome, Reading, STEP_NS, Twin};

@@ -13,7 +13,7 @@ use crate::ops::{Call, Reply, call_fs, glimpse, observe};
 
 /// Time between two calls: about a millisecond, a multiple of the 128 µs that a page's tag tells times in, so that
 /// times can be compared exactly.
-const STEP_NS: i64 = 1_024_000;
+pub const STEP_NS: i64 = 1_024_000;
 
 /// `ENOSPC` is wrong while the volume itself says this much more than the call needs is free.
 const SPACE_SLACK_BYTES: u64 = 128 << 10;

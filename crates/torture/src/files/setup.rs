@@ -4,9 +4,9 @@
 
 use emulator::FaultConfig;
 use flexfs_core::wear::{Controller, Goal};
-use flexfs_core::{Allocate, Compression, MountOptions, Policy, Times, Wanted};
+use flexfs_core::{Admission, Allocate, Compression, MountOptions, Policy, Times, Wanted};
 
-use crate::crash::Rig;
+use crate::crash::{Rig, STEP_NS};
 
 /// A chip and how a volume on it is mounted.
 #[derive(Clone, Copy, Debug)]
@@ -73,10 +73,14 @@ const LIFE: (Goal, u32) = (Goal { life_ns: 16_000_000_000, window_ns: 20_000_000
 /// All is written to SLC, and any background step may migrate.
 const MIGRATING: Policy = Policy::BM.collecting_both("migrating").with_times(0, 0);
 
-/// What a volume follows unless told otherwise, but for the time it waits and the size of its windows. Calls come every
-/// 1,024 µs and write some pages each: now and then there is the time to migrate them, now and then not.
-const ALLOCATING: Policy =
-    Policy::DEFAULT.with_times(0, 0).with_allocation(Allocate { window_pages: 4, erase_page_ns: 600_000 });
+/// What a volume follows unless told otherwise, but for the time it waits, the size of its windows, and how much is let into SLC
+/// without idle time. Calls write some pages each: now and then there is the time to migrate them, now and then not.
+const ALLOCATING: Policy = Policy::DEFAULT
+    .with_times(0, 0)
+    .with_allocation(Allocate { window_pages: 4, erase_page_ns: 600_000 })
+    .with_admission(Admission { blocks_percent: 5, ..Admission::DEFAULT });
+/// The same, but each call comes after what counts as a long pause.
+const PAUSING: Policy = ALLOCATING.with_admission(Admission { blocks_percent: 5, pause_ns: STEP_NS, pause_percent: 1 });
 
 const MLC: Setup = Setup {
     name: "slc",
@@ -116,10 +120,10 @@ const SETUPS: [Setup; 18] = [
     },
     Setup {
         name: "lifetime",
-        about: "MLC that is to last: the share of SLC follows the wear; blocks long enough that anchors go on in one",
+        about: "MLC that is to last: the share of SLC follows the wear, and each call comes after a pause; blocks long enough that anchors go on in one",
         blocks: 48,
         pages_per_block: 32,
-        policy: ALLOCATING,
+        policy: PAUSING,
         life: Some(LIFE),
         ..MLC
     },
@@ -178,6 +182,7 @@ const SETUPS: [Setup; 18] = [
         about: "SLC of 2 KiB pages: all blocks are programmed in the same order, and no page endangers another",
         page_bytes: 2048,
         bits_per_cell: 1,
+        policy: ALLOCATING,
         sequences_on: None,
         ..MLC
     },

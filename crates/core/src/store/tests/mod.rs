@@ -22,7 +22,12 @@ fn mounted(chip: Chip, policy: Policy) -> Fs<Chip> {
 }
 
 fn formatted() -> Chip {
-    let mut profile = Profile::builtin("flexfs-mlc").unwrap();
+    formatted_of("flexfs-mlc")
+}
+
+/// The same on a chip of another kind.
+fn formatted_of(profile: &str) -> Chip {
+    let mut profile = Profile::builtin(profile).unwrap();
     (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 16);
     formatted_as(&profile)
 }

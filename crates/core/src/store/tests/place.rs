@@ -3,11 +3,13 @@
 use alloc::vec::Vec;
 
 use emulator::Chip;
-use nand::CellMode;
+use nand::{Cause, CellMode};
 
-use super::{file, formatted, mounted};
+use super::{file, flash, formatted, formatted_of, mounted};
 use crate::dump::IndexEntry;
+use crate::flash::Purpose;
 use crate::flash::head::HeadId;
+use crate::store::budget::Call;
 use crate::store::{budget, place};
 use crate::{Allocate, Fs, Ino, Policy};
 
@@ -96,4 +98,69 @@ fn hot_data_shares_the_slc_head_while_nothing_else_goes_there() {
     assert_eq!(homes(&mut fs, hot), ["slc"]);
     fs.store_mut().checkpoint_now().unwrap();
     assert!(fs.blocks().all(|block| block.head != Some("slc-hot")), "the full block of hot data is left");
+}
+
+/// The heads that stand in a block.
+fn heads(fs: &Fs<Chip>) -> Vec<HeadId> {
+    HeadId::ALL.into_iter().filter(|&id| flash(fs).slots().head(id).block().is_some()).collect()
+}
+
+/// Overwrites a file again and again, with a sync after each, and lets idle time pass.
+fn overwrite(fs: &mut Fs<Chip>, ino: Ino) {
+    for round in 0..60 {
+        fs.write(ino, 0, &[round; 4 * 4096], 1).and_then(|_| fs.sync()).unwrap();
+        fs.background(i64::from(round) << 32, 1).unwrap();
+    }
+}
+
+#[test]
+fn a_chip_with_one_bit_a_cell_has_one_log_head() {
+    for policy in Policy::PRESETS {
+        let mut fs = mounted(formatted_of("flexfs-slc"), policy);
+        let ino = file(&mut fs, b"file");
+        overwrite(&mut fs, ino);
+        assert_eq!(heads(&fs), [HeadId::Native, HeadId::Meta], "{policy}");
+        let info = fs.info().unwrap();
+        assert_eq!(
+            (info.blocks.slc, info.slc_share, info.admitted, info.migrated_blocks),
+            (0, None, None, 0),
+            "{policy}"
+        );
+        // Recovery, too, needs no other.
+        fs.write(ino, 0, &[99; 4096], 1).and_then(|_| fs.sync()).unwrap();
+        let mut fs = mounted(fs.into_chip(), policy);
+        assert_eq!(heads(&fs), [HeadId::Native, HeadId::Meta], "{policy}");
+        let mut found = [0; 8192];
+        fs.read(ino, 0, &mut found).unwrap();
+        assert!(found[..4096] == [99; 4096] && found[4096..] == [59; 4096], "{policy}");
+    }
+}
+
+/// Nothing empties an open block: one that another head had left would have been lost to the volume.
+#[test]
+fn one_bit_a_cell_fills_blocks_that_other_heads_left() {
+    for (left, cut) in [(HeadId::Slc, false), (HeadId::SlcHot, false), (HeadId::Slc, true)] {
+        let mut fs = mounted(formatted_of("flexfs-slc"), Policy::DEFAULT);
+        let ino = file(&mut fs, b"file");
+        overwrite(&mut fs, ino);
+        fs.store_mut().begin(Call::CHANGE).unwrap();
+        fs.store_mut().records_mut().flash_mut().open_fresh(left, Purpose::of(Cause::Host)).unwrap();
+        // It is filled in this mount already, and holds something live.
+        fs.write(ino, 0, &[70; 4096], 1).and_then(|_| fs.sync()).unwrap();
+        let chip = if cut {
+            fs.into_chip()
+        } else {
+            let (chip, done) = fs.unmount(1);
+            done.unwrap();
+            chip
+        };
+        let mut fs = mounted(chip, Policy::DEFAULT);
+        assert!(heads(&fs).contains(&left), "{left:?}, cut: {cut}");
+        overwrite(&mut fs, ino);
+        assert_eq!(heads(&fs), [HeadId::Native, HeadId::Meta], "{left:?}");
+        let mut found = [0; 4 * 4096];
+        fs.read(ino, 0, &mut found).unwrap();
+        assert_eq!(found, [59; 4 * 4096]);
+        assert_eq!(fs.check().unwrap().findings, Vec::<alloc::string::String>::new());
+    }
 }
