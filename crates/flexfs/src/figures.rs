@@ -221,6 +221,7 @@ impl Figures {
             "policy": policy.to_string(),
             "headroom_blocks": headroom_blocks,
             "alpha": self.info.alpha(),
+            "to_slc": self.info.admitted.map(|to_slc| json!({ "share": to_slc.share(), "rule": to_slc.rule.name() })),
             "under_way": under_way.map(WorkKind::name),
             "idle_steps": self.idle_steps().collect::<BTreeMap<_, _>>(),
             "migrated_blocks": migrated_blocks,
@@ -249,11 +250,14 @@ impl Figures {
         let Counters { reads, programs, erases, .. } = &live.counters;
         let idle = listed(self.idle_steps());
         let alpha = self.info.alpha().map_or_else(String::new, |alpha| format!(", α {alpha:.2}"));
-        vec![
-            (
-                "mounted",
-                format!("on {} for {} s, policy {policy}{alpha}", live.mountpoint, grouped(live.elapsed.as_secs())),
-            ),
+        let to_slc = self.info.admitted.map(|to_slc| {
+            ("to SLC next", format!("{:.2} of callers' pages, rule: {}", to_slc.share(), to_slc.rule.name()))
+        });
+        let mounted = (
+            "mounted",
+            format!("on {} for {} s, policy {policy}{alpha}", live.mountpoint, grouped(live.elapsed.as_secs())),
+        );
+        let rest = [
             (
                 "room",
                 format!(
@@ -265,7 +269,8 @@ impl Figures {
             ("reads", listed(by_cause(reads))),
             ("programs", listed(by_cause(programs))),
             ("block erases", listed(by_cause(erases))),
-        ]
+        ];
+        [mounted].into_iter().chain(to_slc).chain(rest).collect()
     }
 
     fn table(&self) -> String {

@@ -1,4 +1,4 @@
-//! What moves: the shares of callers' pages that go to SLC, and the bytes that flash is read and programmed for.
+//! What moves: the shares of callers' pages that go to SLC, the rule by which they do, and the bytes that flash is read and programmed for.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -16,12 +16,15 @@ const SHARE_WHOLE: u64 = 1000;
 /// Columns before the history of a rate: its name and its value.
 const RATE_WIDTH: u16 = 25;
 
-/// Draws α and δ, each with its history.
+/// Draws α and δ, each with its history, and what goes to SLC next.
 pub fn draw_shares(frame: &mut Frame, area: Rect, state: &State) {
-    let panel = frame::titled(format!("SLC shares, policy {}", state.snapshot.mounted.policy));
+    let mounted = &state.snapshot.mounted;
+    let to_slc = mounted.to_slc.as_ref();
+    let next = to_slc.map(|to_slc| format!(" next: {:.2} to SLC, {} ", to_slc.share, to_slc.rule)).unwrap_or_default();
+    let panel = frame::titled(format!("SLC shares, policy {}", mounted.policy)).title_bottom(next);
     let rows = Layout::vertical([Constraint::Length(1); 4]).split(panel.inner(area));
     frame.render_widget(panel, area);
-    let alpha = ("α", Color::Cyan, "not used by this policy");
+    let alpha = ("α", Color::Cyan, "decides nothing here");
     let delta = ("δ", Color::Green, "no lifetime is to be kept");
     draw_share(frame, [rows[0], rows[1]], state, |sample| sample.alpha, alpha);
     draw_share(frame, [rows[2], rows[3]], state, |sample| sample.delta, delta);

@@ -77,6 +77,13 @@ pub struct Life {
     pub ends_ns: Option<u64>,
 }
 
+/// The share of callers' next pages that goes to SLC, and by which rule.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ToSlc {
+    pub share: f64,
+    pub rule: String,
+}
+
 /// What only a mounted volume has.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Mounted {
@@ -85,6 +92,7 @@ pub struct Mounted {
     pub policy: String,
     pub headroom_blocks: i64,
     pub alpha: Option<f64>,
+    pub to_slc: Option<ToSlc>,
     pub under_way: Option<String>,
     pub read_bytes: u64,
     #[serde(deserialize_with = "kinds")]

@@ -44,7 +44,7 @@ fn answer(blocks: usize) -> Value {
         "life": null,
         "mounted": {
             "mountpoint": "/mnt/flash", "elapsed_ns": 4_000_000_000_u64, "policy": "default", "headroom_blocks": 17,
-            "alpha": null, "under_way": null, "read_bytes": 20 << 20, "block_map": map,
+            "alpha": null, "to_slc": null, "under_way": null, "read_bytes": 20 << 20, "block_map": map,
         },
     })
 }
@@ -66,6 +66,7 @@ fn later(before: &Value, alpha: Option<f64>) -> Value {
     add(&mut after["programmed_bytes"]["host"], 2 << 20);
     add(&mut after["programmed_bytes"]["migration"], 512 << 10);
     after["mounted"]["alpha"] = alpha.into();
+    after["mounted"]["to_slc"] = json!({ "share": 1.0, "rule": "few SLC blocks" });
     after["mounted"]["under_way"] = "migration".into();
     after
 }

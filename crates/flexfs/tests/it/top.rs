@@ -29,6 +29,11 @@ fn figures(told: &Value) -> Vec<String> {
         format!(". {} free  s {} SLC (h {} hot)", blocks["free"], blocks["slc"], blocks["slc_hot"]),
         format!("n {} native  m {} metadata  b {} bad", blocks["native"], blocks["metadata"], blocks["bad"]),
         format!("α {:.2} ", told["mounted"]["alpha"].as_f64().unwrap()),
+        format!(
+            " next: {:.2} to SLC, {} ",
+            number(&mounted["to_slc"]["share"]),
+            mounted["to_slc"]["rule"].as_str().unwrap()
+        ),
         format!("δ {:.2} ", told["life"]["delta"].as_f64().unwrap()),
         format!("headroom  {} blocks", mounted["headroom_blocks"]),
         format!("under way {}", mounted["under_way"].as_str().unwrap_or("nothing")),
