@@ -24,14 +24,16 @@ Examples:
   flexfs mount --policy mlc-only flash.img mnt  never use the fast SLC mode for large writes
   flexfs mount -o relatime,commit=5,compress=lz4 flash.img mnt
 
-Policies: baseline writes to SLC blocks, and moves data to native ones when free blocks run out; bm moves it
-while nobody calls as well; da is bm that writes a part of the data natively at once, where there is too little
-idle time to move it all; la is da that keeps what is overwritten again and again in SLC; default is la that in
-idle time collects blocks of both kinds, not of native cells alone as in the FlexFS paper, and moves only as much
-as the next burst needs blocks; charge is default that moves data while there is a charger, and on a battery only
-what leaves N % of the blocks to spare; slc-only never uses native blocks: the same speed to the end, and a part
-of the capacity; mlc-only writes natively, but for small synced writes; slc-buffer=N% writes to SLC until N % of
-the blocks are SLC blocks, as SSDs do.
+Policies: baseline writes to SLC blocks, and moves data to native ones when free blocks run out; bm moves it while
+nobody calls as well; da is bm that writes a part of the data natively at once, where there is too little idle time
+to move it all; la is da that keeps what is overwritten again and again in SLC; default is la that writes to SLC
+without idle time, too, while no more than a fifth of the blocks are SLC blocks, and after a pause of a minute for
+a twentieth of the capacity more, in idle time collects blocks of both kinds, not of native cells alone as in the
+FlexFS paper, and moves only as much as the next burst needs blocks; charge is default that moves data while there
+is a charger, and on a battery only what leaves N % of the blocks to spare; slc-only never uses native blocks: the
+same speed to the end, and a part of the capacity; mlc-only writes natively, but for small synced writes;
+slc-buffer=N% writes to SLC until N % of the blocks are SLC blocks, as SSDs do.
+On a chip with one bit a cell, which has one kind of block, all of them write to that and move nothing.
 Parameters follow, each after a colon, as in da:t_wait=2s:n_p=512. They are the paper's: t_wait, from the last
 call to the first move (1s); t_trig, from the start of one page's move to the next (15ms); n_p, pages in a window
 of which idle time is measured (1024); and of charge spare=N% (12%).

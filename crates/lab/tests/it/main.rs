@@ -7,5 +7,6 @@ mod directory;
 mod forever;
 mod many_small;
 mod paper;
+mod readme;
 mod slc_speed;
 mod traces;
