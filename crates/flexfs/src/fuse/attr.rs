@@ -111,6 +111,11 @@ impl Times {
         })
     }
 
+    /// Whether they are those of a change that the kernel keeps itself and hands over later, rather than asked of it by hand.
+    pub fn are_handed_over(&self) -> bool {
+        self.atime.is_none() && matches!(self.mtime, Some(Time::Ns(_))) && self.ctime_ns.is_some()
+    }
+
     pub fn ask_now(&self) -> bool {
         [self.atime, self.mtime].contains(&Some(Time::Now))
     }
@@ -172,6 +177,16 @@ mod tests {
         assert_eq!(from_request(earliest).unwrap(), i64::MIN);
         for time in [UNIX_EPOCH + most + second, earliest - second] {
             assert_eq!(from_request(time).unwrap_err().code(), Errno::EINVAL.code());
+        }
+    }
+
+    #[test]
+    fn the_kernel_hands_over_the_times_of_a_change_without_that_of_a_read() {
+        let (ns, now) = (Some(TimeOrNow::SpecificTime(UNIX_EPOCH)), Some(TimeOrNow::Now));
+        let handed_over = |atime, mtime, ctime| Times::asked(atime, mtime, ctime).unwrap().are_handed_over();
+        assert!(handed_over(None, ns, Some(UNIX_EPOCH)));
+        for (atime, mtime, ctime) in [(ns, ns, Some(UNIX_EPOCH)), (None, now, Some(UNIX_EPOCH)), (None, ns, None)] {
+            assert!(!handed_over(atime, mtime, ctime), "{atime:?}, {mtime:?}, {ctime:?}");
         }
     }
 

@@ -101,6 +101,12 @@ fn attr_ttl(attr: &Attr) -> Duration {
     if is_privileged(attr.mode) { Duration::ZERO } else { LONG }
 }
 
+/// Whether times that the kernel hands over fail since their inode was removed: numbers of inodes are not used twice. The kernel
+/// would keep an error for the next `syncfs`, though nothing is lost.
+fn is_of_removed(errno: Errno) -> bool {
+    errno.code() == Errno::ENOENT.code()
+}
+
 fn answer_empty(reply: ReplyEmpty, result: Result<(), Errno>) {
     match result {
         Ok(()) => reply.ok(),
@@ -167,6 +173,7 @@ impl Filesystem for Server {
             Ok(times) => times,
             Err(errno) => return reply.error(errno),
         };
+        let handed_over = times.are_handed_over() && mode.is_none() && uid.is_none() && gid.is_none() && size.is_none();
         let result = self.volume.change(|fs| {
             // The clock for stamps is dear, and no stamp is left where the kernel says all of them.
             let now_ns = if times.ask_now() || times.ctime_ns.is_none() { stamp_ns() } else { now_ns() };
@@ -182,7 +189,12 @@ impl Filesystem for Server {
             };
             make::change(fs, req, ino.0, changes, now_ns)
         });
-        self.answer_attr(reply, self.of_inode(ino.0, result));
+        match result {
+            Err(errno) if handed_over && is_of_removed(errno) => {
+                reply.attr(&Duration::ZERO, &unknown(ino.0, kind::FILE));
+            }
+            result => self.answer_attr(reply, self.of_inode(ino.0, result)),
+        }
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
@@ -500,6 +512,20 @@ impl Filesystem for Server {
         match self.volume.change(|fs| data::copy(fs, req, from, to, len)) {
             Ok(count) => reply.written(count),
             Err(errno) => reply.error(errno),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A `syncfs` has to fail for the times of a file that is there.
+    #[test]
+    fn times_that_a_living_inode_lost_stay_an_error() {
+        assert!(is_of_removed(Errno::ENOENT));
+        for errno in [Errno::EIO, Errno::ENOSPC, Errno::EROFS, Errno::EACCES] {
+            assert!(!is_of_removed(errno), "{errno:?}");
         }
     }
 }

@@ -27,6 +27,7 @@ mod program;
 mod real_input;
 mod record;
 mod refused;
+mod removed_times;
 mod repair;
 mod repro;
 mod synced_overwrites;
