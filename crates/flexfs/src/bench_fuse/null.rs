@@ -2,7 +2,7 @@
 //!
 //! Invariant: it agrees on the same with the kernel as FlexFS does, and answers the same calls with the same words.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use flexfs_core::{Attr, ROOT_INO, kind};
 use fuser::{
     Errno, FileHandle, Filesystem, FopenFlags, INodeNo, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow,
+    WriteFlags,
 };
 
 use crate::clock::now_ns;
-use crate::fuse::attr::{to_kernel, unknown};
+use crate::fuse::attr::{file_type, to_kernel, unknown};
 use crate::fuse::connection::{LONG, NO_HANDLE, ONLY, negotiate};
 
 /// What it says transfers go best in.
@@ -28,6 +29,8 @@ struct Inode {
 
 struct Tree {
     names: HashMap<(u64, OsString), u64>,
+    /// The names in a directory by the inodes they lead to, of which each has one.
+    listings: HashMap<u64, BTreeMap<u64, OsString>>,
     inodes: HashMap<u64, Inode>,
     next_ino: u64,
 }
@@ -40,7 +43,8 @@ pub struct Null {
 
 impl Default for Null {
     fn default() -> Self {
-        let mut tree = Tree { names: HashMap::new(), inodes: HashMap::new(), next_ino: ROOT_INO };
+        let mut tree =
+            Tree { names: HashMap::new(), listings: HashMap::new(), inodes: HashMap::new(), next_ino: ROOT_INO };
         tree.make(kind::DIR | 0o755);
         Self { tree: Mutex::new(tree), read_bytes: Arc::default() }
     }
@@ -71,7 +75,14 @@ impl Tree {
     fn make_named(&mut self, parent: INodeNo, name: &OsStr, mode: u32) -> Attr {
         let attr = self.make(mode);
         self.names.insert((parent.0, name.to_owned()), attr.ino);
+        self.listings.entry(parent.0).or_default().insert(attr.ino, name.to_owned());
         attr
+    }
+
+    /// What is listed of a directory after that inode.
+    fn listed_after(&self, directory: INodeNo, ino: u64) -> impl Iterator<Item = (&OsString, Attr)> {
+        let names = self.listings.get(&directory.0).into_iter().flat_map(move |names| names.range(ino + 1..));
+        names.filter_map(|(ino, name)| Some((name, self.inodes.get(ino)?.attr)))
     }
 
     fn find(&self, parent: INodeNo, name: &OsStr) -> Option<Attr> {
@@ -158,10 +169,32 @@ impl Filesystem for Null {
         match tree.names.remove(&(parent.0, name.to_owned())) {
             Some(ino) => {
                 tree.inodes.remove(&ino);
+                if let Some(names) = tree.listings.get_mut(&parent.0) {
+                    names.remove(&ino);
+                }
                 reply.ok();
             }
             None => reply.error(Errno::ENOENT),
         }
+    }
+
+    /// Without `.` and `..`, which nobody here asks for.
+    fn readdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        for (name, attr) in self.tree().listed_after(ino, offset) {
+            if reply.add(INodeNo(attr.ino), attr.ino, file_type(attr.mode), name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn readdirplus(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
+        for (name, attr) in self.tree().listed_after(ino, offset) {
+            if reply.add(INodeNo(attr.ino), attr.ino, name, &LONG, &to_kernel(&attr, CHUNK_BYTES), ONLY) {
+                break;
+            }
+        }
+        reply.ok();
     }
 
     fn open(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {

@@ -1,7 +1,7 @@
 //! The calls that both file systems are measured with, and what each makes sure of.
 //!
 //! Invariant: the kernel is made to forget pages and names before they are read or looked up, so that each such call
-//! is answered by the file system; a read that was not is an error.
+//! is answered by the file system; a read that was not is an error. Of `list` the kernel may answer what it is let keep.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -27,7 +27,7 @@ pub struct Phase {
 }
 
 /// The figures, in an order in which each finds what it needs: what is read is written before on the same mount.
-pub const PHASES: [Phase; 7] = [
+pub const PHASES: [Phase; 9] = [
     Phase { name: "write-1MiB", unit: "MB/s", alone: false, run: |to, plan| write(to, plan, LARGE_CALL_BYTES) },
     Phase { name: "write-4KiB", unit: "MB/s", alone: false, run: |to, plan| write(to, plan, SMALL_CALL_BYTES) },
     Phase { name: "read-1MiB", unit: "MB/s", alone: false, run: |to, plan| read(to, plan, LARGE_CALL_BYTES) },
@@ -35,6 +35,8 @@ pub const PHASES: [Phase; 7] = [
     Phase { name: "create", unit: "/s", alone: true, run: create },
     Phase { name: "stat", unit: "/s", alone: true, run: stat },
     Phase { name: "unlink", unit: "/s", alone: true, run: unlink },
+    Phase { name: "synced", unit: "/s", alone: true, run: synced },
+    Phase { name: "list", unit: "/s", alone: true, run: list },
 ];
 
 const LARGE_CALL_BYTES: usize = 1 << 20;
@@ -45,6 +47,13 @@ const DIRECTORIES: u64 = 20;
 
 /// The most empty files.
 const FILES_MAX: u64 = 20_000;
+
+/// Directories that are listed, and names in each.
+const LISTED: u64 = 100;
+const LISTED_NAMES: u64 = 20;
+
+/// Of the empty files, one in so many is as many synced ones.
+const SYNCED_PART: u64 = 10;
 
 /// How much is done.
 pub struct Plan {
@@ -136,4 +145,40 @@ fn stat(target: &Target, plan: &Plan) -> Result<f64> {
 
 fn unlink(target: &Target, plan: &Plan) -> Result<f64> {
     for_each_file(target, plan, fs::remove_file)
+}
+
+/// Files of 4 KiB: each created, written, synced and closed.
+fn synced(target: &Target, plan: &Plan) -> Result<f64> {
+    let dir = target.root.join("synced");
+    fs::create_dir(&dir)?;
+    let (piece, files) = ([0x5a; SMALL_CALL_BYTES], (DIRECTORIES * plan.files / SYNCED_PART).max(1));
+    let start = Instant::now();
+    for number in 0..files {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(dir.join(file_name(number)))?;
+        file.write_all(&piece)?;
+        file.sync_all()?;
+    }
+    Ok(files as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Listings of directories that were listed before, and have not changed since.
+fn list(target: &Target, _: &Plan) -> Result<f64> {
+    let dir = |number| target.root.join(format!("listed-{number}"));
+    for number in 0..LISTED {
+        fs::create_dir(dir(number))?;
+        for file in 0..LISTED_NAMES {
+            File::create_new(dir(number).join(file_name(file)))?;
+        }
+    }
+    let list_all = || -> Result<()> {
+        for number in 0..LISTED {
+            let listed = fs::read_dir(dir(number))?.try_fold(0, |count, entry| entry.map(|_| count + 1))?;
+            ensure!(listed == LISTED_NAMES, "{listed} of {LISTED_NAMES} names are listed");
+        }
+        Ok(())
+    };
+    list_all()?;
+    let start = Instant::now();
+    list_all()?;
+    Ok(LISTED as f64 / start.elapsed().as_secs_f64())
 }

@@ -111,7 +111,7 @@ fn a_bench_through_the_kernel_compares_with_a_file_system_that_only_keeps_bytes(
     let report = json(flexfs(&["bench", "fuse", "--size", "16MiB", "--json"]).env("TMPDIR", dir.path()));
     let figures = report["figures"].as_array().unwrap();
     let named: Vec<_> = figures.iter().map(|figure| figure["name"].as_str().unwrap()).collect();
-    let expected = ["write-1MiB", "write-4KiB", "read-1MiB", "read-4KiB", "create", "stat", "unlink"];
+    let expected = ["write-1MiB", "write-4KiB", "read-1MiB", "read-4KiB", "create", "stat", "unlink", "synced", "list"];
     assert_eq!(named, expected);
     for figure in figures {
         let rate = |of: &str| figure[of].as_f64().unwrap();
