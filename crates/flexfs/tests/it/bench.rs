@@ -30,7 +30,9 @@ fn a_bench_prints_one_json_object_with_the_figures_asked_for() {
     let report = json(&mut flexfs(&["bench", "small", "--size", "64MiB", "--json"]));
     assert_eq!(report["workload"], "small");
     assert_eq!(report["host_bytes"], 2000 * 4096);
-    for key in ["programs", "reads", "erases", "write_amplification", "flash_s", "worst_op_us", "cpu_s"] {
+    for key in
+        ["programs", "reads", "erases", "write_amplification", "flash_s", "worst_op_us", "cpu_s", "user_s", "system_s"]
+    {
         assert!(report[key].is_number(), "{key}");
     }
     for key in ["chip", "mode"] {

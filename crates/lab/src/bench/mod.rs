@@ -2,7 +2,7 @@
 //!
 //! A workload runs on a fresh emulated chip whose virtual clock is the file system's clock; what it wrote is read back
 //! and compared afterwards, on a copy of the chip. Invariant: counts and flash time depend on the configuration alone,
-//! never on the machine; only `cpu_s` does.
+//! never on the machine; only processor time does.
 
 mod capacity;
 mod mount;
@@ -144,6 +144,9 @@ pub struct Report {
     pub worst_op_us: f64,
     /// Processor time of the counted phase, the emulator's included.
     pub cpu_s: f64,
+    /// Of that, in the process itself, and in the kernel for it: page faults of the emulated chip's memory above all.
+    pub user_s: f64,
+    pub system_s: f64,
     /// `seq`, `small`, `over`, `gc`: how long the chip kept a whole operation waiting, a file or a synced overwrite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Distribution>,

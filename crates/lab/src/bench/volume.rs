@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use super::step::Step;
 use super::waits::{Distribution, Waits};
 use super::{BenchError, Config, OPERATIONS_PER_IDLE, Report, Workload};
-use crate::processor_time::ProcessorTime;
+use crate::processor_time::{ProcessorSeconds, ProcessorTime};
 use torture::content::mix;
 use torture::crash::{BASE_NS, Emulated};
 
@@ -178,14 +178,14 @@ impl<N: Emulated> Volume<N> {
         let (now_ns, figures, cpu) = (BASE_NS + self.now_ns() as i64, self.figures(), self.cpu);
         let (chip, result) = self.fs.unmount(now_ns);
         result.map_err(|source| BenchError::Fs { doing: "unmounting", source })?;
-        Ok((chip, Figures { cpu_s: cpu.elapsed().as_secs_f64(), ..figures }))
+        Ok((chip, Figures { processor: cpu.taken(), ..figures }))
     }
 
     /// What it knows beyond its chip's counters.
     pub fn figures(&self) -> Figures {
         Figures {
             worst_op_ns: self.worst_op_ns,
-            cpu_s: self.cpu.elapsed().as_secs_f64(),
+            processor: self.cpu.taken(),
             operations: self.operations.distribution(),
             steps: self.idle_ns.map(|_| self.steps.distribution()),
         }
@@ -224,7 +224,7 @@ impl<N: Emulated> Volume<N> {
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
     pub worst_op_ns: u64,
-    pub cpu_s: f64,
+    pub processor: ProcessorSeconds,
     pub operations: Distribution,
     /// `None`: there was no idle time.
     pub steps: Option<Distribution>,
@@ -246,7 +246,9 @@ pub fn report(workload: Workload, config: &Config, chip: &Chip, figures: Figures
         write_amplification: amplification,
         flash_s: counters.flash_ns as f64 / 1e9,
         worst_op_us: figures.worst_op_ns as f64 / 1e3,
-        cpu_s: figures.cpu_s,
+        cpu_s: figures.processor.total_s(),
+        user_s: figures.processor.user_s,
+        system_s: figures.processor.system_s,
         operations: workload.has_idle().then_some(figures.operations),
         steps: figures.steps,
         ..Report::default()

@@ -82,7 +82,7 @@ fn figures(report: &Report) -> String {
         ("write amplification", format!("{:.3}", report.write_amplification)),
         ("flash time", format!("{:.3} s", report.flash_s)),
         ("longest call", format!("{} µs", grouped(report.worst_op_us.round() as u64))),
-        ("processor time", format!("{:.3} s", report.cpu_s)),
+        ("processor time", format!("{:.3} s, of it {:.3} in the kernel", report.cpu_s, report.system_s)),
     ];
     let waits = [("operations", "waited", &report.operations), ("background steps", "took", &report.steps)];
     for (name, verb, found) in waits {
