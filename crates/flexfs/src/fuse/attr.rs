@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_hands_over_the_times_of_a_change_without_that_of_a_read() {
+    fn times_handed_over_are_told_from_those_asked_for() {
         let (ns, now) = (Some(TimeOrNow::SpecificTime(UNIX_EPOCH)), Some(TimeOrNow::Now));
         let handed_over = |atime, mtime, ctime| Times::asked(atime, mtime, ctime).unwrap().are_handed_over();
         assert!(handed_over(None, ns, Some(UNIX_EPOCH)));
