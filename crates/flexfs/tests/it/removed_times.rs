@@ -22,7 +22,8 @@ fn a_sync_does_not_fail_for_times_of_what_was_removed() {
     let image = image(dir.path(), "16MiB");
     let mount = Mount::new(&image);
     assert_eq!(mount_type(&mount.path).as_deref(), Some("fuse.flexfs"));
-    let removals: [(&str, fn(&Path)); 4] = [
+    type Remove = fn(&Path);
+    let removals: [(&str, Remove); 4] = [
         ("unlink", |path| fs::remove_file(path.join("file")).unwrap()),
         ("rename over", |path| {
             fs::write(path.join("other"), b"other").unwrap();
