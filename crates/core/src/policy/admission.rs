@@ -15,10 +15,9 @@ pub struct Admission {
 }
 
 /// The rule by which callers' pages go to SLC blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlcRule {
     /// As many as idle time is expected to migrate: the share α.
-    #[default]
     IdleTime,
     /// All of them, since few blocks are SLC blocks.
     FewBlocks,

@@ -78,13 +78,13 @@ pub struct Info {
     pub corrupt_reads: u64,
     /// The times forced migration or collection ran since mount.
     pub collections: u64,
-    /// What this mount was asked to follow. On a chip with one bit a cell, which has one kind of block, no region is decided about.
+    /// What this mount was asked to follow. On a chip with one bit a cell it decides about no region: there is one kind of block.
     pub policy: Policy,
     /// Free blocks less those that must stay so for a call to begin; negative: callers make room.
     pub headroom_blocks: i64,
     /// The share of callers' pages that goes to SLC by the idle time there is (α), millionths, where the policy allocates by that.
     pub slc_share: Option<u32>,
-    /// The share of their next pages that does, and by which rule.
+    /// The share of callers' next pages that goes to SLC, and by which rule; `None` where the policy does not allocate.
     pub admitted: Option<AdmittedShare>,
     /// How the chip's life stands, if one is to be guaranteed.
     pub life: Option<Outlook>,
@@ -99,7 +99,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// The share of callers' pages that goes to SLC by idle time (α), of 1, where the policy allocates by idle time.
+    /// The same share α, of 1.
     pub fn alpha(&self) -> Option<f64> {
         self.slc_share.map(|millionths| f64::from(millionths) / f64::from(WHOLE))
     }
