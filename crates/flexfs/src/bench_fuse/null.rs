@@ -245,6 +245,11 @@ impl Filesystem for Null {
         reply.written(data.len() as u32);
     }
 
+    /// The kernel keeps listings, and opens a directory without asking.
+    fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
     fn flush(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _lock_owner: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use fuser::{Config, FileHandle, Filesystem, Generation, InitFlags, KernelConfig, Session, SessionACL};
+use fuser::{Config, FileHandle, Filesystem, FopenFlags, Generation, InitFlags, KernelConfig, Session, SessionACL};
 
 use super::mountpoint::Mounted;
 
@@ -19,6 +19,34 @@ pub const ONLY: Generation = Generation(0);
 /// Opens need no handle: the node says it all, but for whether a file is open for writing.
 pub const NO_HANDLE: FileHandle = FileHandle(0);
 pub const WRITER: FileHandle = FileHandle(1);
+
+/// Who keeps the listings of directories.
+#[derive(Clone, Copy)]
+pub enum Listings {
+    /// The server sees each reading of a directory.
+    Seen,
+    /// The kernel keeps them, and opens a directory by asking.
+    Kept,
+    /// The kernel keeps them, and opens a directory without asking.
+    KeptUnasked,
+}
+
+impl Listings {
+    /// The kernel keeps them; before Linux 5.1 it asks at each opening.
+    pub fn kept(config: &KernelConfig) -> Self {
+        let unasked = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
+        if unasked { Self::KeptUnasked } else { Self::Kept }
+    }
+
+    /// How a directory is opened; `None` where the kernel is not to ask again.
+    pub fn open_flags(self) -> Option<FopenFlags> {
+        match self {
+            Self::Seen => Some(FopenFlags::empty()),
+            Self::Kept => Some(FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE),
+            Self::KeptUnasked => None,
+        }
+    }
+}
 
 /// Threads that serve requests, each with a descriptor of its own.
 const SERVER_THREADS: usize = 2;

@@ -5,14 +5,15 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flexfs_core::{Error, Ino};
-use fuser::{Errno, FileHandle, INodeNo, Notifier, OpenAccMode, OpenFlags, ReplyData, ReplyLseek, Request, WriteFlags};
+use fuser::{Errno, FileHandle, OpenAccMode, OpenFlags, ReplyData, ReplyLseek, Request, WriteFlags};
 
 use super::MountManner;
 use super::caller::is_root;
 use super::connection::{NO_HANDLE, WRITER};
+use super::kernel_cache::KernelCache;
 use super::make::drop_privileges;
 use super::recorded::Recorded;
 use super::volume::Volume;
@@ -36,10 +37,9 @@ thread_local! {
 }
 
 /// The files that are open for writing: of these the kernel may hold back bytes.
-#[derive(Default)]
 pub struct Writers {
     open: Mutex<HashMap<Ino, Writer>>,
-    notifier: OnceLock<Notifier>,
+    kernel_cache: Arc<KernelCache>,
 }
 
 /// A file that is open for writing.
@@ -51,10 +51,8 @@ struct Writer {
 }
 
 impl Writers {
-    /// What the kernel is told through; known once it is connected.
-    pub fn connect(&self, notifier: Notifier) {
-        // There is one connection, so this is called once.
-        let _ = self.notifier.set(notifier);
+    pub fn new(kernel_cache: Arc<KernelCache>) -> Self {
+        Self { open: Mutex::default(), kernel_cache }
     }
 
     /// Counts a handle in; what the kernel is to call it.
@@ -90,10 +88,7 @@ impl Writers {
             Some(writer) => writer.failed = Some(errno),
             None => return,
         }
-        if let Some(notifier) = self.notifier.get() {
-            // A kernel that does not know the file takes no bytes for it.
-            let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
-        }
+        self.kernel_cache.drop_attributes(ino);
     }
 
     /// What the answer to a question for attributes is, where it is asked for the sake of a handle and bytes could not be
@@ -105,18 +100,6 @@ impl Writers {
     fn files(&self) -> std::sync::MutexGuard<'_, HashMap<Ino, Writer>> {
         // An entry is changed in one step: whoever panicked left it whole.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Has the kernel hand over what it holds back of a file. Needs another thread to serve.
-    fn fetch(&self, ino: Ino) -> Result<(), Errno> {
-        match self.notifier.get() {
-            // Taking its pages from it makes it write them first. It has none of a file it does not know.
-            Some(notifier) => match notifier.inval_inode(INodeNo(ino), 0, 0) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Errno::from(error)),
-                _ => Ok(()),
-            },
-            None => Err(Errno::EIO),
-        }
     }
 }
 
@@ -192,7 +175,7 @@ pub fn can_allocate(mode: i32) -> bool {
 }
 
 /// Finds the next data or hole, and answers: from another thread where the kernel must hand over bytes first.
-pub fn seek(volume: &Arc<Volume>, writers: &Arc<Writers>, ino: Ino, at: (i64, i32), reply: ReplyLseek) {
+pub fn seek(volume: &Arc<Volume>, writers: &Writers, ino: Ino, at: (i64, i32), reply: ReplyLseek) {
     let (offset, whence) = at;
     let (Ok(offset), SEEK_DATA | SEEK_HOLE) = (u64::try_from(offset), whence) else {
         return reply.error(if offset < 0 { Errno::ENXIO } else { Errno::EINVAL });
@@ -205,13 +188,13 @@ pub fn seek(volume: &Arc<Volume>, writers: &Arc<Writers>, ino: Ino, at: (i64, i3
     if !writers.has(ino) {
         return answer(reply, find(volume));
     }
-    let (volume, writers) = (Arc::clone(volume), Arc::clone(writers));
+    let (volume, kernel_cache) = (Arc::clone(volume), Arc::clone(&writers.kernel_cache));
     let asked = Arc::new(Mutex::new(Some(reply)));
     let mine = Arc::clone(&asked);
     let take = |asked: &Mutex<Option<ReplyLseek>>| asked.lock().unwrap_or_else(PoisonError::into_inner).take();
     let spawned = std::thread::Builder::new().name("seek".into()).spawn(move || {
         if let Some(reply) = take(&mine) {
-            answer(reply, writers.fetch(ino).and_then(|()| find(&volume)));
+            answer(reply, kernel_cache.drop_pages(ino).and_then(|()| find(&volume)));
         }
     });
     if spawned.is_err()

@@ -47,6 +47,11 @@ impl MountManner {
         if self.flags.contains(MountFlags::NOATIME) { Ok(()) } else { fs.accessed(ino, stamp_ns()) }
     }
 
+    /// Whether a listing of a directory leaves a time of access.
+    pub fn dates_listings(&self) -> bool {
+        !self.flags.intersects(MountFlags::NOATIME | MountFlags::NODIRATIME)
+    }
+
     /// Who says when a file's contents changed: the kernel, where it may keep writes for a while.
     pub fn times(&self) -> Times {
         if self.write_back { Times::OfCaller } else { Times::OfVolume }

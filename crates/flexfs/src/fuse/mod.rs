@@ -12,12 +12,14 @@ pub mod connection;
 mod data;
 mod directory;
 pub mod handover;
+mod kernel_cache;
 mod make;
 mod manner;
 pub mod mountpoint;
 pub mod pacing;
 pub mod power;
 mod recorded;
+mod removed;
 mod server;
 pub mod volume;
 
@@ -100,11 +102,11 @@ impl Serving {
         };
         let volume = Arc::new(Volume::new(Recorded::new(fs, to.recordings), name, to.image, &to.manner));
         let server = Server::new(Arc::clone(&volume), stat.chunk_bytes, to.manner);
-        let writers = server.writers();
+        let kernel_cache = server.kernel_cache();
         let keeper = Keeper { name: name.to_path_buf(), volume, mounted: Arc::new(mounted) };
         match connect(server, &keeper.mounted, device) {
             Ok(session) => {
-                writers.connect(session.notifier());
+                kernel_cache.connect(session.notifier());
                 let monitor = monitor.and_then(|monitor| keeper.answer(monitor)).ok();
                 Ok(Self { session, keeper, monitor })
             }

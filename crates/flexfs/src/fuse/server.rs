@@ -5,12 +5,11 @@
 //! for as long as it likes: nobody else changes the volume under it. What it leaves to a file system is done in
 //! `make` (who owns what is made, access control lists, the end of set-user-id and set-group-id) and `data`.
 
-use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use flexfs_core::{Attr, Error, Ino, NAME_MAX_BYTES, RenameMode, SetAttr, kind};
@@ -19,15 +18,16 @@ use fuser::{
     LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use rustix::mount::MountFlags;
 
 use super::MountManner;
 use super::attr::{PERMISSIONS, Times, file_type, is_privileged, to_kernel, unknown};
-use super::connection::{LONG, NO_HANDLE, ONLY, negotiate};
+use super::connection::{LONG, Listings, NO_HANDLE, ONLY, negotiate};
 use super::data::{self, Writers};
 use super::directory::{list, look_up};
+use super::kernel_cache::KernelCache;
 use super::make::{self, Making};
 use super::recorded::Recorded;
+use super::removed::RemovedInodes;
 use super::volume::Volume;
 use crate::attribute_names;
 use crate::clock::{now_ns, stamp_ns};
@@ -36,27 +36,28 @@ use crate::clock::{now_ns, stamp_ns};
 const XATTR_CREATE: i32 = 1;
 const XATTR_REPLACE: i32 = 2;
 
-/// Replaced inodes to be remembered: more than can be on the way from a look for a name to what it found.
-const REPLACED_MAX: usize = 1024;
-
 /// The server of one mounted volume.
 pub struct Server {
     volume: Arc<Volume>,
     chunk_bytes: u32,
     manner: MountManner,
-    writers: Arc<Writers>,
-    /// The latest inodes of which another took the last name.
-    replaced: Mutex<VecDeque<Ino>>,
+    kernel_cache: Arc<KernelCache>,
+    writers: Writers,
+    removed: RemovedInodes,
+    listings: Listings,
 }
 
 impl Server {
     pub fn new(volume: Arc<Volume>, chunk_bytes: u32, manner: MountManner) -> Self {
-        Self { volume, chunk_bytes, manner, writers: Arc::default(), replaced: Mutex::default() }
+        let kernel_cache = Arc::<KernelCache>::default();
+        let writers = Writers::new(Arc::clone(&kernel_cache));
+        let (removed, listings) = (RemovedInodes::default(), Listings::Seen);
+        Self { volume, chunk_bytes, manner, kernel_cache, writers, removed, listings }
     }
 
-    /// The files that are open for writing.
-    pub fn writers(&self) -> Arc<Writers> {
-        Arc::clone(&self.writers)
+    /// The kernel's cache, to be connected with it.
+    pub fn kernel_cache(&self) -> Arc<KernelCache> {
+        Arc::clone(&self.kernel_cache)
     }
 
     fn answer_entry(&self, reply: ReplyEntry, result: Result<Attr, Errno>) {
@@ -74,18 +75,21 @@ impl Server {
     fn of_inode<T>(&self, ino: Ino, result: Result<T, Errno>) -> Result<T, Errno> {
         result.map_err(|errno| {
             let gone = errno.code() == Errno::ENOENT.code();
-            if gone && self.replaced().contains(&ino) { Errno::ESTALE } else { errno }
+            if gone && self.removed.is_replaced(ino) { Errno::ESTALE } else { errno }
         })
-    }
-
-    fn replaced(&self) -> MutexGuard<'_, VecDeque<Ino>> {
-        // A list is changed in one step: whoever panicked left it whole.
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A directory is being read.
     fn listed(&self, fs: &mut Recorded, dir: Ino) -> Result<(), Error> {
-        if self.manner.flags.contains(MountFlags::NODIRATIME) { Ok(()) } else { self.manner.accessed(fs, dir) }
+        if self.manner.dates_listings() { self.manner.accessed(fs, dir) } else { Ok(()) }
+    }
+
+    /// Has the kernel list moved directories anew, as they have another parent.
+    fn moved(&self, directories: [Option<Ino>; 2]) {
+        for dir in directories.into_iter().flatten() {
+            // A kernel that does not know a directory has no listing of it.
+            let _ = self.kernel_cache.drop_pages(dir);
+        }
     }
 
     fn answer_attr(&self, reply: ReplyAttr, result: Result<Attr, Errno>) {
@@ -107,6 +111,10 @@ fn is_of_removed(errno: Errno) -> bool {
     errno.code() == Errno::ENOENT.code()
 }
 
+fn is_directory(attr: &Attr) -> bool {
+    attr.mode & kind::MASK == kind::DIR
+}
+
 fn answer_empty(reply: ReplyEmpty, result: Result<(), Errno>) {
     match result {
         Ok(()) => reply.ok(),
@@ -126,7 +134,9 @@ fn answer_xattr(reply: ReplyXattr, size: u32, result: Result<Vec<u8>, Errno>) {
 
 impl Filesystem for Server {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        negotiate(config, self.manner.write_back)
+        negotiate(config, self.manner.write_back)?;
+        self.listings = if self.manner.dates_listings() { Listings::Seen } else { Listings::kept(config) };
+        Ok(())
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -141,8 +151,13 @@ impl Filesystem for Server {
         }
     }
 
-    /// Nothing to do: an inode needs no memory here for being known to the kernel.
-    fn forget(&self, _req: &Request, _ino: INodeNo, _nlookup: u64) {}
+    /// An inode needs no memory here for being known to the kernel, but for a removed directory.
+    fn forget(&self, _req: &Request, ino: INodeNo, _nlookup: u64) {
+        if self.removed.forget(ino.0) {
+            // Where that fails it has been told; the next mount removes the directory.
+            let _ = self.volume.change(|fs| fs.release(ino.0));
+        }
+    }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
         if let Some(errno) = self.writers.failure(ino.0, fh) {
@@ -226,7 +241,8 @@ impl Filesystem for Server {
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        answer_empty(reply, self.volume.change(|fs| fs.rmdir(parent.0, name.as_bytes(), stamp_ns())));
+        let place = (parent.0, name.as_bytes());
+        answer_empty(reply, self.volume.change(|fs| self.removed.rmdir(fs, place, stamp_ns())));
     }
 
     fn symlink(&self, req: &Request, parent: INodeNo, link_name: &OsStr, target: &Path, reply: ReplyEntry) {
@@ -255,22 +271,25 @@ impl Filesystem for Server {
             none if none.is_empty() => RenameMode::Replace,
             _ => return reply.error(Errno::EINVAL),
         };
+        let (place, new_place) = ((parent.0, name.as_bytes()), (newparent.0, newname.as_bytes()));
         let result = self.volume.change(|fs| {
             let mode = if leaves_whiteout { make::whiteout(fs, req, parent.0, mode)? } else { mode };
-            let target = fs.lookup(newparent.0, newname.as_bytes()).map(|attr| attr.ino);
-            fs.rename(parent.0, name.as_bytes(), newparent.0, newname.as_bytes(), mode, stamp_ns())?;
-            if let Ok(target) = target
-                && fs.getattr(target).map_or(true, |attr| attr.nlink == 0)
-            {
-                let mut replaced = self.replaced();
-                replaced.push_back(target);
-                if replaced.len() > REPLACED_MAX {
-                    replaced.pop_front();
-                }
+            let target = fs.lookup(new_place.0, new_place.1).ok();
+            let rename = |fs: &mut Recorded| {
+                fs.rename(place.0, place.1, new_place.0, new_place.1, mode, stamp_ns())?;
+                Ok(())
+            };
+            self.removed.replace(fs, target, rename)?;
+            if parent == newparent {
+                return Ok([None; 2]);
             }
-            Ok(())
+            let moved = [new_place, place].map(|(parent, name)| fs.lookup(parent, name).ok());
+            Ok(moved.map(|moved| moved.filter(is_directory).map(|moved| moved.ino)))
         });
-        answer_empty(reply, result);
+        if let Ok(moved) = result {
+            self.moved(moved);
+        }
+        answer_empty(reply, result.map(|_| ()));
     }
 
     fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
@@ -369,8 +388,9 @@ impl Filesystem for Server {
     }
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.of_inode(ino.0, self.volume.read(|fs| fs.open(ino.0))) {
-            Ok(()) => reply.opened(NO_HANDLE, FopenFlags::empty()),
+        let Some(flags) = self.listings.open_flags() else { return reply.error(Errno::ENOSYS) };
+        match self.of_inode(ino.0, self.volume.read(|fs| fs.getattr(ino.0))) {
+            Ok(_) => reply.opened(NO_HANDLE, flags),
             Err(errno) => reply.error(errno),
         }
     }
@@ -406,8 +426,8 @@ impl Filesystem for Server {
         }
     }
 
-    fn releasedir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
-        answer_empty(reply, self.volume.change(|fs| fs.release(ino.0)));
+    fn releasedir(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
+        reply.ok();
     }
 
     fn fsyncdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {

@@ -18,6 +18,7 @@ mod ftl_images;
 mod full_mount;
 mod held;
 mod idle;
+mod listings;
 mod mount_options;
 mod mount_reads;
 mod mounted;
