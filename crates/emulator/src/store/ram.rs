@@ -1,7 +1,7 @@
-//! Pages in RAM, shared between snapshots until one of them changes.
+//! Pages in RAM: those of a block lie in one buffer, shared between snapshots until one of them changes it.
 //!
-//! A block is a shared list of shared pages: a snapshot clones one pointer a block, the first program after it one
-//! pointer a page. Invariant: a page buffer in the pool has one owner, so reusing it changes no snapshot.
+//! A buffer is as long as what was programmed, and has room for the whole block: the host makes memory of it page by page,
+//! as it is written. Invariant: a buffer in the pool has one owner, so reusing it changes no snapshot.
 
 use std::sync::Arc;
 
@@ -11,10 +11,67 @@ use crate::{
     table::{PageState, Table},
 };
 
-/// A page's data, followed by as many spare bytes as were programmed.
-type Page = Arc<Vec<u8>>;
 /// A block's pages.
-pub(crate) type BlockData = Arc<Box<[Option<Page>]>>;
+pub(crate) type BlockData = Arc<BlockPages>;
+
+/// Where a page lies in its block's buffer: its data, followed by as many spare bytes as were programmed.
+#[derive(Clone, Copy, Debug)]
+struct PagePlace {
+    start: usize,
+    spare_bytes: usize,
+}
+
+/// The bytes of a block.
+#[derive(Debug)]
+pub(crate) struct BlockPages {
+    bytes: Vec<u8>,
+    places: Box<[Option<PagePlace>]>,
+}
+
+impl BlockPages {
+    fn empty(pages: u32) -> Self {
+        Self { bytes: Vec::new(), places: vec![None; pages as usize].into_boxed_slice() }
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.fill(None);
+    }
+
+    fn put(&mut self, page: u32, data: &[u8], spare: &[u8]) {
+        let length = data.len() + spare.len();
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve_exact(length * self.places.len());
+        }
+        let place = &mut self.places[page as usize];
+        match place.filter(|place| place.spare_bytes == spare.len()) {
+            Some(PagePlace { start, .. }) => {
+                let (to_data, to_spare) = self.bytes[start..start + length].split_at_mut(data.len());
+                to_data.copy_from_slice(data);
+                to_spare.copy_from_slice(spare);
+            }
+            None => {
+                *place = Some(PagePlace { start: self.bytes.len(), spare_bytes: spare.len() });
+                self.bytes.extend_from_slice(data);
+                self.bytes.extend_from_slice(spare);
+            }
+        }
+    }
+}
+
+impl Clone for BlockPages {
+    fn clone(&self) -> Self {
+        let mut bytes = Vec::with_capacity(self.bytes.capacity());
+        bytes.extend_from_slice(&self.bytes);
+        Self { bytes, places: self.places.clone() }
+    }
+
+    fn clone_from(&mut self, from: &Self) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&from.bytes);
+        self.places.copy_from_slice(&from.places);
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct RamStore {
@@ -22,19 +79,20 @@ pub(crate) struct RamStore {
     /// What every erased block points to.
     empty: BlockData,
     page_bytes: usize,
-    /// Buffers and lists of erased blocks, to be used again.
-    spare_pages: Vec<Page>,
+    /// Buffers of erased blocks, to be used again.
     spare_blocks: Vec<BlockData>,
 }
 
+/// Buffers that are kept for later.
+const SPARE_BLOCKS_MAX: usize = 4;
+
 impl RamStore {
     pub(crate) fn new(blocks: u32, pages_per_block: u32, page_bytes: u32) -> Self {
-        let empty: BlockData = Arc::new(vec![None; pages_per_block as usize].into_boxed_slice());
+        let empty: BlockData = Arc::new(BlockPages::empty(pages_per_block));
         Self {
             blocks: vec![Arc::clone(&empty); blocks as usize],
             empty,
             page_bytes: page_bytes as usize,
-            spare_pages: Vec::new(),
             spare_blocks: Vec::new(),
         }
     }
@@ -61,33 +119,26 @@ impl RamStore {
 
     pub(crate) fn put(&mut self, block: u32, page: u32, data: &[u8], spare: &[u8]) {
         let slot = &mut self.blocks[block as usize];
-        if Arc::ptr_eq(slot, &self.empty)
-            && let Some(list) = self.spare_blocks.pop()
+        if Arc::get_mut(slot).is_none()
+            && let Some(mut own) = self.spare_blocks.pop()
         {
-            *slot = list;
+            Arc::make_mut(&mut own).clone_from(slot);
+            *slot = own;
         }
-        let mut buffer = self.spare_pages.pop().unwrap_or_default();
-        match Arc::get_mut(&mut buffer) {
-            Some(bytes) => fill(bytes, data, spare),
-            None => {
-                let mut bytes = Vec::new();
-                fill(&mut bytes, data, spare);
-                buffer = Arc::new(bytes);
-            }
-        }
-        Arc::make_mut(slot)[page as usize] = Some(buffer);
+        Arc::make_mut(slot).put(page, data, spare);
     }
 
     pub(crate) fn get(&self, block: u32, page: u32, column: usize, data: &mut [u8], spare: &mut [u8]) {
-        let Some(bytes) = &self.blocks[block as usize][page as usize] else {
+        let BlockPages { bytes, places } = &*self.blocks[block as usize];
+        let Some(PagePlace { start, spare_bytes }) = places[page as usize] else {
             data.fill(0xFF);
             spare.fill(0xFF);
             return;
         };
-        data.copy_from_slice(&bytes[column..column + data.len()]);
-        let stored = &bytes[self.page_bytes..];
-        let known = spare.len().min(stored.len());
-        spare[..known].copy_from_slice(&stored[..known]);
+        data.copy_from_slice(&bytes[start + column..start + column + data.len()]);
+        let known = spare.len().min(spare_bytes);
+        let stored = start + self.page_bytes;
+        spare[..known].copy_from_slice(&bytes[stored..stored + known]);
         spare[known..].fill(0xFF);
     }
 
@@ -99,19 +150,12 @@ impl RamStore {
         self.blocks[block as usize] = data;
     }
 
-    /// Keeps the buffers of a block that nobody else shares.
+    /// Keeps the buffer of a block that nobody else shares.
     pub(crate) fn recycle(&mut self, mut data: BlockData) {
-        let most_pages = 2 * self.empty.len();
-        let Some(pages) = Arc::get_mut(&mut data) else { return };
-        for page in pages.iter_mut() {
-            if let Some(mut buffer) = page.take()
-                && self.spare_pages.len() < most_pages
-                && Arc::get_mut(&mut buffer).is_some()
-            {
-                self.spare_pages.push(buffer);
-            }
-        }
-        if self.spare_blocks.len() < 4 {
+        if self.spare_blocks.len() < SPARE_BLOCKS_MAX
+            && let Some(pages) = Arc::get_mut(&mut data)
+        {
+            pages.clear();
             self.spare_blocks.push(data);
         }
     }
@@ -123,15 +167,7 @@ impl Clone for RamStore {
             blocks: self.blocks.clone(),
             empty: Arc::clone(&self.empty),
             page_bytes: self.page_bytes,
-            spare_pages: Vec::new(),
             spare_blocks: Vec::new(),
         }
     }
-}
-
-fn fill(bytes: &mut Vec<u8>, data: &[u8], spare: &[u8]) {
-    bytes.clear();
-    bytes.reserve_exact(data.len() + spare.len());
-    bytes.extend_from_slice(data);
-    bytes.extend_from_slice(spare);
 }
