@@ -3,7 +3,7 @@
 //! Each of these is one flash operation, so that they can be done ahead of whoever appends. Invariant: a log head opens
 //! only a block that the last anchor, a durable summary or the next checkpoint names.
 
-use alloc::vec;
+use alloc::vec::Vec;
 
 use nand::Nand;
 
@@ -118,12 +118,13 @@ impl<N: Nand> Flash<N> {
         head.tags.resize(content_slots as usize, BLANK);
         head.purpose = purpose;
         let bytes = summary::encode(full, next, &head.tags, slot_bytes);
-        let mut slot = vec![0; slot_bytes];
+        let mut slot = Vec::with_capacity(slot_bytes);
         loop {
             let part = self.slots.head(id).sealed_slots;
-            slot.fill(0);
             let rest = bytes.get(part as usize * slot_bytes..).unwrap_or(&[]);
-            slot.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            slot.clear();
+            slot.extend_from_slice(rest.get(..slot_bytes).unwrap_or(rest));
+            slot.resize(slot_bytes, 0);
             let tag = Tag {
                 kind: Kind::Summary,
                 end: false,

@@ -6,11 +6,10 @@ use super::Fs;
 use crate::error::{Error, Result};
 use crate::format::inode::{Extent, Ino, Inode, kind};
 use crate::format::tag::CHUNKS_MAX;
-use crate::store::budget::Call;
 use crate::store::chunks::{self, Unchecked};
 use crate::store::commit::{ChangeTime, WholeChunk};
 use crate::store::records::Records;
-use crate::store::space;
+use crate::store::room_ahead::RoomAhead;
 
 /// The bytes of a write that lie in one chunk.
 pub(super) struct WritePart<'a> {
@@ -46,14 +45,15 @@ impl<N: Nand> Fs<N> {
             return Err(Error::FileTooLarge);
         }
         let chunk_bytes = self.records().chunk_bytes();
-        let mut done = 0;
+        let (mut done, mut room) = (0, RoomAhead::default());
         while let Some(rest) = data.get(done..).filter(|rest| !rest.is_empty()) {
             let at = offset + done as u64;
             let skip = (at % chunk_bytes) as usize;
             let count = rest.len().min(chunk_bytes as usize - skip);
             let part = rest.get(..count).unwrap_or(rest);
             let part = WritePart { chunk: at / chunk_bytes, skip, data: part, is_last: count == rest.len() };
-            match self.write_part(ino, &part, now_ns) {
+            let more_chunks = ((rest.len() - count) as u64).div_ceil(chunk_bytes);
+            match self.write_part(ino, &part, (more_chunks, &mut room), now_ns) {
                 Ok(()) => done += count,
                 Err(_) if done > 0 && self.store.writable().is_ok() => break,
                 Err(error) => return Err(error),
@@ -64,9 +64,14 @@ impl<N: Nand> Fs<N> {
     }
 
     /// One chunk of a write: an operation of its own.
-    fn write_part(&mut self, ino: Ino, part: &WritePart<'_>, now_ns: i64) -> Result<()> {
-        self.store.begin(Call::CHANGE)?;
-        space::need_room_for_chunk(self.records(), ino, part.chunk, part.data.len() as u64)?;
+    fn write_part(
+        &mut self,
+        ino: Ino,
+        part: &WritePart<'_>,
+        (more_chunks, room): (u64, &mut RoomAhead),
+        now_ns: i64,
+    ) -> Result<()> {
+        room.begin_chunk(&mut self.store, (ino, part.chunk), part.data.len() as u64, more_chunks)?;
         self.put_part(ino, part, now_ns)?;
         self.records().end_operation()
     }
@@ -82,20 +87,22 @@ impl<N: Nand> Fs<N> {
         let awaits_time = is_last && self.leaves_times(&inode);
         self.touch(&mut inode, now_ns);
         let (modified_ns, changed_ns) = (inode.mtime_ns, inode.ctime_ns);
+        let mut chunks = None;
         if data.len() as u64 == chunk_bytes {
             let time = ChangeTime::of(&inode);
             let replaced = self.records().write_chunk(&WholeChunk { ino, chunk, data, time, fresh, awaits_time })?;
-            inode = self.records().inode(ino)?;
-            if let Some(replaced) = replaced {
-                inode.chunks = inode.chunks.with(Extent::of(chunk)).without(replaced);
-            }
+            chunks = replaced.map(|replaced| (Extent::of(chunk), replaced));
         } else {
             self.records().overlay_chunk(ino, chunk, skip, data, fresh)?;
         }
-        inode.size = inode.size.max(chunk * chunk_bytes + (skip + data.len()) as u64);
-        (inode.mtime_ns, inode.ctime_ns) = (modified_ns, changed_ns);
-        self.records().derive_inode(ino, inode);
-        Ok(())
+        let end = chunk * chunk_bytes + (skip + data.len()) as u64;
+        self.records().change_inode(ino, |inode| {
+            if let Some((added, removed)) = chunks {
+                inode.chunks = inode.chunks.with(added).without(removed);
+            }
+            inode.size = inode.size.max(end);
+            (inode.mtime_ns, inode.ctime_ns) = (modified_ns, changed_ns);
+        })
     }
 
     /// Makes a file's data fit a new size: nothing of what is cut off can come back. Where the chunk that stays in part

@@ -62,6 +62,13 @@ impl Delta {
         before.or_else(|| self.map.range(from..to).next().map(whole))
     }
 
+    /// The changes that reach into `from..to`, in order: start, end, change.
+    pub fn within(&self, from: Key, to: Key) -> impl Iterator<Item = (Key, Key, Change)> {
+        let whole = |(&start, &change): (&Key, &Change)| (start, start + change.span(), change);
+        let before = self.last_before(from, from).map(whole).filter(|&(_, end, _)| end > from);
+        before.into_iter().chain(self.map.range(from..to).map(whole))
+    }
+
     /// The last change that begins before `end` and, if it begins before `key`, may reach it: no change reaches beyond
     /// its inode.
     fn last_before(&self, key: Key, end: Key) -> Option<(&Key, &Change)> {
@@ -99,13 +106,14 @@ impl Delta {
     /// As [`Delta::set`], but joins a place to the one just before it, where the two go on from each other.
     pub fn set_joined(&mut self, key: Key, change: Change) {
         let end = key + change.span();
-        self.clear(key, end);
-        if let Change::Put(place @ (Place::Run { .. } | Place::Reserved { .. })) = change
-            && let Some((&start, Change::Put(before))) = self.map.range_mut(..key).next_back()
-            && start + u128::from(before.span()) == key
-            && let Some(both) = before.joined(place)
-        {
-            *before = both;
+        // Most often the last change before the end is one before the key, and nothing is to be cleared.
+        let last = self.map.range_mut(whole_inode(ino_of(key)).0..end).next_back();
+        if last.as_ref().is_some_and(|&(&start, ref last)| start >= key || start + last.span() > key) {
+            self.clear(key, end);
+            if join(self.map.range_mut(..key).next_back(), key, change) {
+                return;
+            }
+        } else if join(last, key, change) {
             return;
         }
         self.map.insert(key, change);
@@ -134,6 +142,19 @@ impl Delta {
             }
         }
     }
+}
+
+/// Joins a change to the one before it, where the two go on from each other; whether they do.
+fn join(before: Option<(&Key, &mut Change)>, key: Key, change: Change) -> bool {
+    if let Change::Put(place @ (Place::Run { .. } | Place::Reserved { .. })) = change
+        && let Some((&start, Change::Put(before))) = before
+        && start + u128::from(before.span()) == key
+        && let Some(both) = before.joined(place)
+    {
+        *before = both;
+        return true;
+    }
+    false
 }
 
 #[cfg(test)]
@@ -206,6 +227,14 @@ mod tests {
                     (at, change.part(at - start, 1))
                 });
                 prop_assert_eq!(found, single.range(from..to).next().map(|(&at, &change)| (at, change)));
+                let within: alloc::vec::Vec<_> = delta.within(from, to).collect();
+                let mut sought = alloc::vec::Vec::new();
+                let mut at = from;
+                while let Some(change) = delta.seek(at, to).filter(|_| at < to) {
+                    sought.push(change);
+                    at = change.1;
+                }
+                prop_assert_eq!(within, sought);
             }
         }
     }

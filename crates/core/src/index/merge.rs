@@ -242,10 +242,10 @@ impl Merge {
 
 /// Appends to `out` the entries of `old` as the changes in `low..high` leave them.
 fn overlay(old: &[Entry], changes: &Delta, low: Key, high: Key, join: bool, out: &mut Vec<Entry>) {
-    let mut rest = old;
-    let mut at = low;
+    let (mut rest, mut at) = (old, low);
+    let mut changes = changes.within(low, high);
     while at < high {
-        let change = changes.seek(at, high);
+        let change = changes.next();
         let (start, end) = change.map_or((high, high), |(start, end, _)| (start.max(at), end.min(high)));
         while let Some((&entry, after)) = rest.split_first() {
             if entry.key >= start {

@@ -61,9 +61,18 @@ impl PagesLetIn {
 
     /// Whether callers are to migrate some of them, with so many blocks to spare.
     pub fn is_overdrawn(&self, view: &impl View, spare_blocks: i64) -> bool {
-        let slc_block_pages = u64::from(view.slc_block_bytes() / view.slot_bytes().max(1)).max(1);
-        admission::is_overdrawn(self.unpaid_pages.min(slc_pages(view)) / slc_block_pages, spare_blocks)
+        admission::is_overdrawn(self.unpaid_pages.min(slc_pages(view)) / slc_block_pages(view), spare_blocks)
     }
+
+    /// How many more may be let in until callers are to migrate some of them.
+    pub fn pages_left(&self, view: &impl View, spare_blocks: i64) -> u64 {
+        let pages_max = (admission::unpaid_blocks_max(spare_blocks) + 1) * slc_block_pages(view) - 1;
+        pages_max.saturating_sub(self.unpaid_pages.min(slc_pages(view)))
+    }
+}
+
+fn slc_block_pages(view: &impl View) -> u64 {
+    u64::from(view.slc_block_bytes() / view.slot_bytes().max(1)).max(1)
 }
 
 /// Pages that SLC blocks hold, at most.

@@ -103,6 +103,14 @@ impl Allocation {
         }
     }
 
+    /// Pages until the window under way ends, where all of the next one would go to SLC with so many blocks to spare; else 0.
+    pub fn pages_left(&self, allocate: Allocate, view: &impl View, spare_blocks: i64) -> u64 {
+        if share_that_fits(view, spare_blocks, allocate.window_pages) < WHOLE {
+            return 0;
+        }
+        u64::from(allocate.window_pages.saturating_sub(self.window.pages))
+    }
+
     /// Hears that a page of data was placed. The first one after a full window ends that.
     fn count_page(&mut self, allocate: Allocate, t_trig_ns: u64) {
         if self.window.pages >= allocate.window_pages {
@@ -148,11 +156,11 @@ impl Allocation {
     }
 }
 
-/// The share of so many pages that may go to SLC, for all to fit the blocks to spare, millionths.
-fn share_that_fits(view: &impl View, pages: u32) -> u32 {
+/// The share of so many pages that may go to SLC, for all to fit so many blocks to spare, millionths.
+fn share_that_fits(view: &impl View, spare_blocks: i64, pages: u32) -> u32 {
     let slot_bytes = view.slot_bytes().max(1);
     let block_pages = (view.slc_block_bytes() / slot_bytes, view.target_bytes() / slot_bytes);
-    allocate::slc_share_that_fits(view.supply().headroom(), pages, block_pages)
+    allocate::slc_share_that_fits(spare_blocks, pages, block_pages)
 }
 
 impl Manager {
@@ -190,7 +198,7 @@ impl Manager {
     /// like them become obsolete.
     pub(super) fn is_crowded(&self, view: &impl View) -> bool {
         let cold_pages = |allocate: Allocate| allocate.window_pages.saturating_sub(self.allocation.hot_pages());
-        let fits = |allocate: Allocate| share_that_fits(view, cold_pages(allocate));
+        let fits = |allocate: Allocate| share_that_fits(view, view.headroom(), cold_pages(allocate));
         self.policy.allocate().is_some_and(|allocate| fits(allocate) < self.allocation.slc_share)
     }
 
@@ -204,7 +212,7 @@ impl Manager {
         let left = allocate.window_pages.saturating_sub(self.allocation.window.pages);
         let left = if left > 0 { left } else { allocate.window_pages };
         let hot_left = self.allocation.hot_pages().saturating_sub(self.allocation.window.hot_pages);
-        share_that_fits(view, left.saturating_sub(hot_left))
+        share_that_fits(view, view.headroom(), left.saturating_sub(hot_left))
     }
 
     /// Hears where a page of data of a caller went, and whether it is hot.

@@ -82,6 +82,8 @@ pub trait View {
     /// Whether something waits in memory.
     fn has_buffered(&self) -> bool;
     fn checkpoint(&self) -> Progress;
+    /// Changes of the index until a checkpoint is due, if no block is opened; 0 where one is, or under way.
+    fn changes_left(&self) -> u64;
     /// The block that is being emptied.
     fn victim(&self) -> Option<u32>;
     /// What that is emptied for.
@@ -89,6 +91,8 @@ pub trait View {
     /// Whether this mount has written anything.
     fn is_own(&self) -> bool;
     fn supply(&self) -> Supply;
+    /// Free blocks less the budget of the call that comes next.
+    fn headroom(&self) -> i64;
     /// Free blocks less the budget of a call that comes when the log heads are full and a checkpoint is due.
     fn headroom_ahead(&self) -> i64;
     /// Free blocks less the budget of a call that comes when the log heads are full.

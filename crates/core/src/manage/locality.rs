@@ -31,7 +31,7 @@ impl Manager {
     /// The blocks that may be migrated: those of hot data only where few blocks are left.
     pub(super) fn migratable(&self, view: &impl View) -> impl Iterator<Item = BlockView> {
         let since_ns = self.allocation.since_ns();
-        let keeps = self.policy.keeps_hot() && view.supply().headroom() >= SPARE_BLOCKS_MIN;
+        let keeps = self.policy.keeps_hot() && view.headroom() >= SPARE_BLOCKS_MIN;
         let is_kept = move |block: &BlockView| {
             keeps && block.hot && block.opened_ns.is_some_and(|opened_ns| opened_ns >= since_ns)
         };

@@ -84,7 +84,7 @@ impl Manager {
     /// Whether there is a charger, or too few blocks are to spare to wait for it.
     fn wants_power(&self, view: &impl View, spare_percent: u8) -> bool {
         let wanted = view.blocks().count() as i64 * i64::from(spare_percent) / 100;
-        self.migration.power == Power::Charger || view.supply().headroom() < wanted
+        self.migration.power == Power::Charger || view.headroom() < wanted
     }
 
     /// Whether fewer blocks are to spare than the next burst may take; or where it is to be let in by a rule, whether it and the
@@ -92,7 +92,7 @@ impl Manager {
     fn wants_room(&self, view: &impl View) -> bool {
         let slc_block_pages = view.slc_block_bytes() / view.slot_bytes().max(1);
         let (bursts, blocks) = (self.migration.bursts, view.block_count());
-        if view.supply().headroom() < bursts.spare_blocks(slc_block_pages, u64::from(blocks)) as i64 {
+        if view.headroom() < bursts.spare_blocks(slc_block_pages, u64::from(blocks)) as i64 {
             return true;
         }
         let by_rule = self.allocation.slc_share() < self.wear_index();

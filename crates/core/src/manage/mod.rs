@@ -12,7 +12,7 @@ pub mod ledger;
 pub mod life;
 mod locality;
 pub mod migration;
-mod pace;
+pub mod pace;
 mod room;
 #[cfg(test)]
 mod tests;

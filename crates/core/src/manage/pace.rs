@@ -75,6 +75,44 @@ const PRESSED_A_BLOCK: u64 = 2;
 /// of a file would make the index long.
 const INSTALMENT_SLOTS: u64 = 16;
 
+/// Changes of the index that one page may bring.
+const CHANGES_A_PAGE: u64 = 4;
+/// Blocks to spare that a page may cost without one being opened: the budget has another term for the index.
+const STEADY_BLOCKS: i64 = 4;
+
+/// A pace that stays the same for some pages.
+#[derive(Clone, Copy, Debug)]
+pub struct SteadyPace {
+    pub pace: Pace,
+    /// So many pages may be written until something may be owed, or other pages may go to SLC, as long as no block is
+    /// opened or fails.
+    pub pages: u64,
+}
+
+/// The pace of the next pages, if it stays the same for any.
+pub fn steady_pace(view: &impl View, manager: &Manager) -> Option<SteadyPace> {
+    let ahead_blocks = view.headroom_ahead();
+    if ahead_blocks <= STEADY_BLOCKS || manager.has_goal() {
+        return None;
+    }
+    let for_index = view.changes_left() / CHANGES_A_PAGE;
+    let in_window = match manager.policy.allocate() {
+        Some(allocate) => manager.allocation.pages_left(allocate, view, view.headroom() - STEADY_BLOCKS),
+        None => u64::MAX,
+    };
+    let let_in = match manager.policy.admission() {
+        Some(_) => manager.let_in.pages_left(view, ahead_blocks - STEADY_BLOCKS),
+        None => u64::MAX,
+    };
+    let pages = for_index.min(in_window).min(let_in);
+    if pages == 0 {
+        return None;
+    }
+    // Nothing is owed: not as blocks are scarce, nor for what was let in.
+    let pace = manager.owed(view);
+    (pace.slc_rule != SlcRule::LongPause).then_some(SteadyPace { pace, pages })
+}
+
 /// Blocks that are wanting, and what each takes.
 struct Scarcity {
     short_blocks: u64,
@@ -150,7 +188,7 @@ impl Manager {
         };
         // Where there is one log head, no other has room for what a recovery copies when that is full.
         let one_head = self.policy.uses_one_region();
-        let headroom = if one_head { view.headroom_full() } else { view.supply().headroom() };
+        let headroom = if one_head { view.headroom_full() } else { view.headroom() };
         if cost_bytes > COST_BLOCKS_MAX * u64::from(target_bytes) && headroom > 0 {
             return None;
         }

@@ -89,12 +89,20 @@ impl View for Seen {
         self.supply
     }
 
+    fn changes_left(&self) -> u64 {
+        if self.checkpoint == Progress::Idle { 1_000 } else { 0 }
+    }
+
+    fn headroom(&self) -> i64 {
+        i64::from(self.supply.free) - i64::from(self.supply.budget.for_call())
+    }
+
     fn headroom_ahead(&self) -> i64 {
-        self.supply.headroom() - self.later_blocks
+        self.headroom() - self.later_blocks
     }
 
     fn headroom_full(&self) -> i64 {
-        self.supply.headroom() - self.later_blocks
+        self.headroom() - self.later_blocks
     }
 
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {

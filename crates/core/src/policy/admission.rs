@@ -85,7 +85,12 @@ impl Admission {
 /// Whether callers are to migrate, where so many SLC blocks were let in that nobody has migrated, and so many blocks are to
 /// spare. Were it left until none is to spare, a call that needs one would wait for whole blocks.
 pub fn is_overdrawn(unpaid_blocks: u64, spare_blocks: i64) -> bool {
-    unpaid_blocks > UNPAID_PER_SPARE * u64::try_from(spare_blocks).unwrap_or(0)
+    unpaid_blocks > unpaid_blocks_max(spare_blocks)
+}
+
+/// SLC blocks that may be let in before callers are to migrate, where so many blocks are to spare.
+pub fn unpaid_blocks_max(spare_blocks: i64) -> u64 {
+    UNPAID_PER_SPARE * u64::try_from(spare_blocks).unwrap_or(0)
 }
 
 /// How many of so many blocks a percentage is.

@@ -65,8 +65,11 @@ pub fn slc_share_that_fits(spare_blocks: i64, pages: u32, block_pages: (u32, u32
         return WHOLE;
     }
     let left = i128::from(spare_blocks) * native_pages - i128::from(pages);
-    let share = left * slc_pages * whole / (gained * i128::from(pages));
-    share.clamp(0, whole) as u32
+    let (fit, all) = (left * slc_pages, gained * i128::from(pages));
+    if fit >= all {
+        return WHOLE;
+    }
+    (fit * whole / all).clamp(0, whole) as u32
 }
 
 #[cfg(test)]

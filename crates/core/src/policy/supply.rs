@@ -52,21 +52,13 @@ pub struct Supply {
     pub budget: Budget,
 }
 
-impl Supply {
-    /// Free blocks less the budget; negative where a call would not find the room it must.
-    pub fn headroom(&self) -> i64 {
-        i64::from(self.free) - i64::from(self.budget.for_call())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn headroom_is_free_blocks_less_every_term_of_the_budget() {
+    fn a_call_needs_every_term_of_the_budget() {
         let budget = Budget { host: 1, collection: 2, index: 4, recovery: 8, spare: 16 };
         assert_eq!((budget.for_call(), budget.for_collection(), budget.in_collection()), (31, 26, 24));
-        assert_eq!(Supply { free: 30, budget, ..Supply::default() }.headroom(), -1);
     }
 }

@@ -65,9 +65,9 @@ pub(super) enum LaterCall {
     CheckpointDue,
 }
 
-/// The budget of a call to come: what is done ahead aims at this.
-pub(super) fn later<N: Nand>(records: &Records<N>, call: Call, later: LaterCall) -> Budget {
-    let (now, copied) = (of(records, call), copy_blocks(records, 0));
+/// The budget of a call to come, where that of the next one is `now`: what is done ahead aims at this.
+pub(super) fn later<N: Nand>(records: &Records<N>, call: Call, now: Budget, later: LaterCall) -> Budget {
+    let copied = copy_blocks(records, 0);
     match later {
         LaterCall::HeadsFull => {
             let slots = checkpoint_slots(records, records.index.all_changes());
@@ -93,11 +93,12 @@ pub(super) fn beside_copies<N: Nand>(records: &Records<N>, target_slots: u32) ->
 pub(super) fn of<N: Nand>(records: &Records<N>, call: Call) -> Budget {
     // Where a block has failed, the next may before collection has made up for that one.
     let failing = if has_failed(records) && !call.gives_back { FAILING_BLOCKS } else { 0 };
+    let slots = checkpoint_slots(records, records.index.all_changes());
     Budget {
         host: host_blocks(records, call) + failing,
         collection: COLLECTION_BLOCKS,
-        index: index_blocks(records, checkpoint_slots(records, records.index.all_changes()), 1),
-        recovery: recovery_blocks(records),
+        index: index_blocks(records, slots, 1),
+        recovery: index_blocks(records, slots, ROOMY) + copy_blocks(records, copy_room(records)),
         spare: FAILING_BLOCKS,
     }
 }

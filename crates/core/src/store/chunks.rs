@@ -10,7 +10,7 @@ use nand::Nand;
 use super::records::Records;
 use crate::error::Result;
 use crate::flash::read::ChunkCheck;
-use crate::format::inode::{Extent, Ino};
+use crate::format::inode::Ino;
 use crate::format::key::{KeyKind, key, offset_of};
 use crate::format::node::Body;
 use crate::format::page::Entry;
@@ -75,7 +75,7 @@ impl<N: Nand> Records<N> {
         let replaced = self.set(key(ino, KeyKind::Data, from), change)?;
         self.buffer.drop_range(ino, from, to);
         if replaced.any {
-            self.count_chunks(ino, Extent::default(), replaced.chunks)?;
+            self.change_inode(ino, |inode| inode.chunks = inode.chunks.without(replaced.chunks))?;
             self.push(ino, Body::Cut { from, count: to - from })?;
         }
         Ok(())

@@ -166,8 +166,8 @@ impl<N: Nand> Records<N> {
         if waiting > 0 {
             let fresh = fresh || self.get(key(ino, KeyKind::Data, chunk))?.is_none();
             // Room is made before: what cannot be stored must not keep these bytes where nobody counts them.
-            while self.buffer.dirty(ino, chunk).is_none()
-                && self.buffer.dirty_count() >= waiting
+            while self.buffer.dirty_count() >= waiting
+                && self.buffer.dirty(ino, chunk).is_none()
                 && let Some(oldest) = self.buffer.oldest()
             {
                 self.store_dirty(&Write::Host, oldest, None, true)?;
@@ -196,12 +196,15 @@ impl<N: Nand> Records<N> {
     ) -> Result<bool> {
         let time = match time {
             Some(time) => time,
-            None => ChangeTime::of(&self.inode(ino)?),
+            None => match self.inodes.get(ino) {
+                Some(cached) => ChangeTime::of(&cached.inode),
+                None => ChangeTime::of(&self.inode(ino)?),
+            },
         };
         let Some(dirty) = self.buffer.take_dirty(ino, chunk) else { return Ok(false) };
         let outcome = self.store_taken(write, (ino, chunk), &dirty, time, may_end);
         if outcome.is_err() {
-            self.buffer.put_back(ino, chunk, dirty);
+            self.buffer.put_back(dirty);
         }
         outcome
     }
@@ -234,7 +237,7 @@ impl<N: Nand> Records<N> {
             padded.resize(slot_bytes, 0);
             self.store_bare(write, piece, &padded)?
         };
-        self.count_chunks(ino, Extent::of(chunk), stored.replaced)?;
+        self.change_inode(ino, |inode| inode.chunks = inode.chunks.with(Extent::of(chunk)).without(stored.replaced))?;
         Ok(stored.tells_time)
     }
 
@@ -263,7 +266,7 @@ impl<N: Nand> Records<N> {
                 Extent::of(chunk)
             }
         };
-        self.count_chunks(ino, Extent::of(chunk), replaced)
+        self.change_inode(ino, |inode| inode.chunks = inode.chunks.with(Extent::of(chunk)).without(replaced))
     }
 
     /// Appends a chunk as a slot of its own, `padded` to a slot's length.

@@ -65,6 +65,17 @@ impl Inodes {
         }
     }
 
+    /// The inode, if it is here, to make it newer than its node.
+    pub fn change(&mut self, ino: u64) -> Option<&mut Inode> {
+        let cached = self.map.get_mut(&ino)?;
+        if !cached.dirty {
+            cached.dirty = true;
+            self.dirty += 1;
+        }
+        cached.used = true;
+        Some(&mut cached.inode)
+    }
+
     /// The inode's node is on flash now.
     pub fn cleaned(&mut self, ino: u64) {
         if let Some(cached) = self.map.get_mut(&ino)

@@ -20,6 +20,7 @@ mod place;
 pub mod records;
 pub mod report;
 mod room;
+pub mod room_ahead;
 pub mod space;
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ use super::write_buffer::WriteBuffer;
 use crate::error::{Error, Result};
 use crate::flash::slots::Slots;
 use crate::flash::{Flash, Moved, MovedPage, STEP_READS};
-use crate::format::inode::{Extent, Ino, Inode};
+use crate::format::inode::{Ino, Inode};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::manager::ManagerRecord;
 use crate::format::node::{self, Body};
@@ -278,10 +278,14 @@ impl<N: Nand> Records<N> {
         Ok(from > 0)
     }
 
-    /// Counts chunks that an inode got, and those it has no more, in memory.
-    pub(super) fn count_chunks(&mut self, ino: Ino, added: Extent, removed: Extent) -> Result<()> {
+    /// Changes an inode in memory only, wherever it is: replay derives the change from what is logged anyway.
+    pub fn change_inode(&mut self, ino: Ino, change: impl FnOnce(&mut Inode)) -> Result<()> {
+        if let Some(inode) = self.inodes.change(ino) {
+            change(inode);
+            return Ok(());
+        }
         let mut inode = self.inode(ino)?;
-        inode.chunks = inode.chunks.with(added).without(removed);
+        change(&mut inode);
         self.derive_inode(ino, inode);
         Ok(())
     }

@@ -209,7 +209,7 @@ impl<N: Nand> Store<N> {
             corrupt_reads: self.records.flash.slots().corrupt_reads(),
             collections: self.records.manager.collections(),
             policy: self.records.options.policy,
-            headroom_blocks: self.look(Call::REMOVAL).supply().headroom(),
+            headroom_blocks: self.look(Call::REMOVAL).headroom(),
             slc_share: self.records.manager.slc_share(),
             admitted: self.records.manager.admitted_share(&self.look(Call::CHANGE)),
             life: self.records.manager.outlook(),

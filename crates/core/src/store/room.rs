@@ -104,7 +104,7 @@ impl<N: Nand> Store<N> {
 
     /// Free blocks less the budget of the next call.
     fn headroom(&self, call: Call) -> i64 {
-        self.look(call).supply().headroom()
+        self.look(call).headroom()
     }
 
     /// Whether more blocks are free than a recovery opens, so that it need not go on in those its heads stood in.

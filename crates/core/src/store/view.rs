@@ -1,8 +1,10 @@
 //! The state of a store as its managers see it.
 
+use core::cell::OnceCell;
+
 use nand::{CellMode, Nand};
 
-use super::budget::{Call, LaterCall};
+use super::budget::{Call, LaterCall, Reserve};
 use super::checkpoint::Checkpointer;
 use super::collector::Collector;
 use super::records::Records;
@@ -12,7 +14,7 @@ use crate::format::anchor::NAMES_MAX;
 use crate::format::table::Use;
 use crate::manage::job::{Progress, View};
 use crate::manage::work::WorkKind;
-use crate::policy::supply::Supply;
+use crate::policy::supply::{Budget, Supply};
 use crate::policy::{BlockView, Holds, Region, victim};
 
 /// A look at a store.
@@ -21,15 +23,37 @@ pub(super) struct Look<'a, N: Nand> {
     checkpointer: &'a Checkpointer,
     collector: &'a Collector,
     call: Call,
-    /// Whether what was kept free when room was made last is still enough.
-    reserve_lasts: bool,
+    /// What was kept free when room was made last.
+    reserve: Reserve,
+    // Each of these is asked for several times.
+    free_blocks: OnceCell<u32>,
+    budget: OnceCell<Budget>,
+}
+
+impl<N: Nand> Look<'_, N> {
+    fn free_blocks(&self) -> u32 {
+        *self.free_blocks.get_or_init(|| self.records.flash.free_blocks())
+    }
+
+    fn budget(&self) -> Budget {
+        *self.budget.get_or_init(|| budget::of(self.records, self.call))
+    }
+
+    fn beyond(&self, budget: &Budget) -> i64 {
+        i64::from(self.free_blocks()) - i64::from(budget.for_call())
+    }
+
+    fn headroom_of(&self, later: LaterCall) -> i64 {
+        self.beyond(&budget::later(self.records, self.call, self.budget(), later))
+    }
 }
 
 impl<N: Nand> Store<N> {
     /// What is said to the managers, where this call comes next.
     pub(super) fn look(&self, call: Call) -> Look<'_, N> {
         let Self { records, checkpointer, collector, .. } = self;
-        Look { records, checkpointer, collector, call, reserve_lasts: self.reserve.lasts(&self.records) }
+        let (reserve, free_blocks, budget) = (self.reserve, OnceCell::new(), OnceCell::new());
+        Look { records, checkpointer, collector, call, reserve, free_blocks, budget }
     }
 }
 
@@ -101,6 +125,14 @@ impl<N: Nand> View for Look<'_, N> {
         }
     }
 
+    fn changes_left(&self) -> u64 {
+        if self.checkpointer.is_under_way() || distance(self.records) >= DUE {
+            return 0;
+        }
+        let due = self.records.options.changes_max() as u64 * DUE / 100;
+        due.saturating_sub(self.records.index.fresh_changes() as u64)
+    }
+
     fn victim(&self) -> Option<u32> {
         self.collector.victim()
     }
@@ -120,16 +152,20 @@ impl<N: Nand> View for Look<'_, N> {
             free_soon: free.soon(),
             free_sealed: free.sealed(),
             free_for_certain: free.certain(),
-            budget: budget::of(self.records, self.call),
+            budget: self.budget(),
         }
     }
 
+    fn headroom(&self) -> i64 {
+        self.beyond(&self.budget())
+    }
+
     fn headroom_ahead(&self) -> i64 {
-        Supply { budget: budget::later(self.records, self.call, LaterCall::CheckpointDue), ..self.supply() }.headroom()
+        self.headroom_of(LaterCall::CheckpointDue)
     }
 
     fn headroom_full(&self) -> i64 {
-        Supply { budget: budget::later(self.records, self.call, LaterCall::HeadsFull), ..self.supply() }.headroom()
+        self.headroom_of(LaterCall::HeadsFull)
     }
 
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {
@@ -163,9 +199,7 @@ impl<N: Nand> View for Look<'_, N> {
     }
 
     fn commit_has_room(&self) -> bool {
-        let supply = self.supply();
-        supply.free >= supply.budget.for_call()
-            || self.reserve_lasts && budget::heads_have_room(self.records, self.call)
+        self.headroom() >= 0 || self.reserve.lasts(self.records) && budget::heads_have_room(self.records, self.call)
     }
 
     fn may_copy(&self) -> bool {

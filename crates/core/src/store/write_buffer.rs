@@ -1,8 +1,9 @@
 //! The write buffer: nodes and chunks that are not on flash yet.
 //!
-//! Invariant: a chunk is in memory at most once, and chunks leave it in the order in which they came.
+//! Chunks lie in the order in which they came: few enough wait for a look at each to be cheap. Invariant: a chunk is in
+//! memory at most once, and chunks leave it in their order.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::format::key::Key;
@@ -25,6 +26,8 @@ pub(super) struct Pending {
 
 /// A chunk in memory.
 pub(super) struct Dirty {
+    ino: u64,
+    chunk: u64,
     pub(super) bytes: Vec<u8>,
     /// Nothing is mapped there yet.
     pub(super) fresh: bool,
@@ -36,8 +39,8 @@ pub(super) struct Dirty {
 pub struct WriteBuffer {
     pending: Vec<Pending>,
     pending_bytes: usize,
-    dirty: BTreeMap<(u64, u64), Dirty>,
-    turns: BTreeMap<u64, (u64, u64)>,
+    /// In the order of their turns.
+    dirty: VecDeque<Dirty>,
     turn: u64,
     /// Something went to the native head since the last sync.
     native_since_sync: bool,
@@ -53,54 +56,59 @@ impl WriteBuffer {
 
     /// A chunk in memory.
     pub fn dirty(&self, ino: u64, chunk: u64) -> Option<&[u8]> {
-        self.dirty.get(&(ino, chunk)).map(|dirty| dirty.bytes.as_slice())
+        self.found(ino, chunk).map(|dirty| dirty.bytes.as_slice())
+    }
+
+    fn found(&self, ino: u64, chunk: u64) -> Option<&Dirty> {
+        self.dirty.iter().find(|dirty| (dirty.ino, dirty.chunk) == (ino, chunk))
+    }
+
+    /// The chunks of an inode, in the order of their turns.
+    fn of_inode(&self, ino: u64) -> impl DoubleEndedIterator<Item = &Dirty> {
+        self.dirty.iter().filter(move |dirty| dirty.ino == ino)
     }
 
     /// Whether a chunk in memory is mapped nowhere yet.
     pub(super) fn is_fresh(&self, ino: u64, chunk: u64) -> bool {
-        self.dirty.get(&(ino, chunk)).is_some_and(|dirty| dirty.fresh)
+        self.found(ino, chunk).is_some_and(|dirty| dirty.fresh)
     }
 
     /// A chunk in memory, to change it.
     pub fn dirty_mut(&mut self, ino: u64, chunk: u64) -> Option<&mut Vec<u8>> {
-        self.dirty.get_mut(&(ino, chunk)).map(|dirty| &mut dirty.bytes)
+        self.dirty.iter_mut().find(|dirty| (dirty.ino, dirty.chunk) == (ino, chunk)).map(|dirty| &mut dirty.bytes)
     }
 
     /// Puts a chunk into memory; `fresh`: nothing is mapped there yet.
     pub fn put_dirty(&mut self, ino: u64, chunk: u64, bytes: Vec<u8>, fresh: bool) {
         self.drop_dirty(ino, chunk);
         self.turn += 1;
-        self.turns.insert(self.turn, (ino, chunk));
-        self.dirty.insert((ino, chunk), Dirty { bytes, fresh, turn: self.turn });
+        self.dirty.push_back(Dirty { ino, chunk, bytes, fresh, turn: self.turn });
     }
 
     /// Chunks of an inode that are in memory only.
     pub fn fresh_chunks(&self, ino: u64) -> u64 {
-        self.dirty.range((ino, 0)..(ino + 1, 0)).filter(|(_, dirty)| dirty.fresh).count() as u64
+        self.of_inode(ino).filter(|dirty| dirty.fresh).count() as u64
     }
 
     /// The chunks `from..to` of an inode that are in memory have a place in the index now.
     pub fn set_mapped(&mut self, ino: u64, from: u64, to: u64) {
-        self.dirty.range_mut((ino, from)..(ino, to)).for_each(|(_, dirty)| dirty.fresh = false);
+        let mapped = self.dirty.iter_mut().filter(|dirty| dirty.ino == ino && (from..to).contains(&dirty.chunk));
+        mapped.for_each(|dirty| dirty.fresh = false);
     }
 
     /// The first chunk in memory from `chunk` on.
     pub fn next_dirty(&self, ino: u64, chunk: u64) -> Option<u64> {
-        self.dirty.range((ino, chunk)..(ino + 1, 0)).next().map(|(&(_, chunk), _)| chunk)
+        self.of_inode(ino).map(|dirty| dirty.chunk).filter(|&other| other >= chunk).min()
     }
 
     /// Forgets a chunk in memory.
     pub fn drop_dirty(&mut self, ino: u64, chunk: u64) {
-        if let Some(dirty) = self.dirty.remove(&(ino, chunk)) {
-            self.turns.remove(&dirty.turn);
-        }
+        self.take_dirty(ino, chunk);
     }
 
     /// Forgets the chunks `from..to` of an inode.
     pub fn drop_range(&mut self, ino: u64, from: u64, to: u64) {
-        while let Some((&(_, chunk), _)) = self.dirty.range((ino, from)..(ino, to)).next() {
-            self.drop_dirty(ino, chunk);
-        }
+        self.dirty.retain(|dirty| dirty.ino != ino || !(from..to).contains(&dirty.chunk));
     }
 
     /// Whether nothing waits.
@@ -110,7 +118,7 @@ impl WriteBuffer {
 
     /// Bytes that will take space on flash.
     pub fn bytes(&self) -> u64 {
-        self.pending_bytes as u64 + self.dirty.values().map(|dirty| dirty.bytes.len() as u64).sum::<u64>()
+        self.pending_bytes as u64 + self.dirty.iter().map(|dirty| dirty.bytes.len() as u64).sum::<u64>()
     }
 
     /// Chunks in memory.
@@ -184,31 +192,28 @@ impl WriteBuffer {
 
     /// Takes a chunk out of memory, to write it.
     pub(super) fn take_dirty(&mut self, ino: u64, chunk: u64) -> Option<Dirty> {
-        let dirty = self.dirty.remove(&(ino, chunk))?;
-        self.turns.remove(&dirty.turn);
-        Some(dirty)
+        let at = self.dirty.iter().position(|dirty| (dirty.ino, dirty.chunk) == (ino, chunk))?;
+        self.dirty.remove(at)
     }
 
     /// Puts a chunk back that was taken out, in its turn. It may have been mapped before the failure.
-    pub(super) fn put_back(&mut self, ino: u64, chunk: u64, dirty: Dirty) {
-        self.turns.insert(dirty.turn, (ino, chunk));
-        self.dirty.insert((ino, chunk), Dirty { fresh: false, ..dirty });
+    pub(super) fn put_back(&mut self, dirty: Dirty) {
+        let at = self.dirty.partition_point(|other| other.turn < dirty.turn);
+        self.dirty.insert(at, Dirty { fresh: false, ..dirty });
     }
 
     /// The chunk that has been in memory for the longest time.
     pub(super) fn oldest(&self) -> Option<(u64, u64)> {
-        self.turns.values().next().copied()
+        self.dirty.front().map(|dirty| (dirty.ino, dirty.chunk))
     }
 
     /// The same among those of an inode.
     pub(super) fn oldest_of(&self, ino: u64) -> Option<(u64, u64)> {
-        self.dirty.range((ino, 0)..(ino + 1, 0)).min_by_key(|(_, dirty)| dirty.turn).map(|(&at, _)| at)
+        self.of_inode(ino).next().map(|dirty| (dirty.ino, dirty.chunk))
     }
 
     /// The chunk of an inode that came into memory last, if it is `len` bytes long.
     pub(super) fn newest_whole(&self, ino: u64, len: usize) -> Option<u64> {
-        let of_inode = self.dirty.range((ino, 0)..(ino + 1, 0));
-        let newest = of_inode.max_by_key(|(_, dirty)| dirty.turn).filter(|(_, dirty)| dirty.bytes.len() == len);
-        newest.map(|(&(_, chunk), _)| chunk)
+        self.of_inode(ino).next_back().filter(|dirty| dirty.bytes.len() == len).map(|dirty| dirty.chunk)
     }
 }

@@ -1,9 +1,11 @@
-//! What callers pay ahead of need.
+//! What callers pay ahead of need, and when room is worked out again.
 
 use alloc::vec::Vec;
 
-use super::{file, flash, formatted, mounted};
-use crate::Policy;
+use emulator::{Counters, Profile};
+
+use super::{file, flash, formatted, formatted_as, mounted};
+use crate::{Error, Policy};
 
 /// Copies that a call makes ahead, at least, for it to be one that pays.
 const PAYING: u64 = 32;
@@ -43,4 +45,51 @@ fn copies_made_ahead_end_where_a_block_fails_in_them() {
         ended += u32::from(copies.is_some_and(|copies| copies < PAYING / 4));
     }
     assert!(ended >= 8, "{ended} of {paying:?}");
+}
+
+/// Counts of a volume's chip after each write of a whole MiB, until the volume is full: the writes are made by calls of
+/// `call_bytes` each. Every third file is removed, and some are overwritten.
+fn counted(policy: Policy, call_bytes: usize) -> Vec<Counters> {
+    let mut profile = Profile::builtin("flexfs-mlc").unwrap();
+    (profile.geometry.blocks, profile.geometry.pages_per_block) = (128, 64);
+    let mut fs = mounted(formatted_as(&profile), policy);
+    let mut counted = Vec::new();
+    let mut failed = None;
+    for number in 0..200u64 {
+        // Pauses of all lengths, so that pages go to both regions.
+        fs.request((number * number % 7 * 1_000_000_000 + number * 100_000_000_000) as i64);
+        let ino = file(&mut fs, alloc::format!("file{number}").as_bytes());
+        for offset in (0..2 << 20).step_by(call_bytes) {
+            let at = if number % 5 == 4 { offset % (1 << 20) } else { offset };
+            match fs.write(ino, at as u64, &alloc::vec![number as u8; call_bytes], 1) {
+                Ok(count) if count == call_bytes => {}
+                Ok(_) => failed = Some(Error::NoSpace),
+                Err(error) => failed = Some(error),
+            }
+            if failed.is_some() {
+                break;
+            }
+        }
+        counted.push(*fs.chip().counters());
+        if number % 3 == 2 {
+            fs.unlink(crate::ROOT_INO, alloc::format!("file{}", number - 1).as_bytes(), 1).unwrap();
+        }
+        if failed.is_some() {
+            break;
+        }
+    }
+    assert_eq!(failed, Some(Error::NoSpace));
+    counted
+}
+
+/// Room is made once for many chunks where each of them would have found it: nothing else happens on flash.
+#[test]
+fn a_long_write_does_on_flash_what_its_chunks_would() {
+    for policy in [Policy::DEFAULT, Policy::BASELINE, Policy::LA, Policy::NATIVE_ONLY] {
+        let (long, short) = (counted(policy, 64 << 10), counted(policy, 4 << 10));
+        assert!(long.len() > 10, "{}", policy.name());
+        for (number, (long, short)) in long.iter().zip(&short).enumerate() {
+            assert_eq!(long, short, "{} differs in file {number}", policy.name());
+        }
+    }
 }
