@@ -278,6 +278,10 @@ mod tests {
         let torn = tap.take_torn();
         let operations: Vec<u64> = torn.iter().map(|torn| torn.operation).collect();
         assert_eq!(operations, [[0; 6], [1; 6], [2; 6], [3; 6]].concat());
+        for torn in torn.chunks(TornKind::CERTAIN.len()) {
+            let kinds: Vec<TornKind> = torn.iter().map(|torn| torn.tear.unwrap().kind).collect();
+            assert!(TornKind::CERTAIN.iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
+        }
         let dead = Tear { kind: TornKind::Uncorrectable, pairs: false };
         let mut dead = torn.into_iter().find(|torn| torn.operation == 2 && torn.tear == Some(dead)).unwrap();
         let layout = tap.layout(CellMode::Slc).clone();

@@ -5,7 +5,7 @@
 use emulator::{BitErrors, Chip};
 use flexfs_core::{Compression, MountOptions, NewNode, Policy, ROOT_INO, kind};
 
-use super::setup::{Ground, Setup};
+use super::setup::{Ground, ONE_SLOT_BYTES_MAX, Setup};
 use crate::content::{Fill, Texture};
 use crate::crash::{Emulated, History, Outcome, Rig, Tap, Twin};
 use crate::ops::{Call, Name, Op, Shape, Step};
@@ -33,9 +33,8 @@ const WORN_ENDURANCE: u32 = 400;
 /// Overwrites after which a page of the block table is ever written.
 const TABLE_ROUNDS_MAX: u64 = 1_000;
 
-/// Bytes of the smallest page that carries a volume, of the largest that is one slot, and of one of two slots.
+/// Bytes of the smallest page that carries a volume, and of one of two slots.
 const PAGE_BYTES_MIN: u32 = 2048;
-const ONE_SLOT_BYTES_MAX: u32 = 4096;
 const TWO_SLOT_BYTES: u32 = 8192;
 
 /// One mount in so many need not be like the one before.

@@ -1,20 +1,20 @@
 //! One case: a volume, a script of operations, and a judgement of every cut in it.
 //!
-//! Invariant: each program and erase that the script does while it is cut leaves at least one torn chip, and each of
-//! those is judged.
+//! Invariant: each program and erase that the script does while it is cut leaves at least one torn chip, and of those of
+//! a step as many are judged as the depth says.
 
 use super::base::Base;
 use super::busy::stir;
-use super::cut::{Cut, Cuts};
+use super::cut::{Cut, Cuts, draw};
 use super::findings::{Findings, Violation};
-use super::judge::{Depth, Suspect, judge};
+use super::judge::{Depth, Suspect, judge, spread};
 use super::mix::{Mix, arm};
 use super::mkfs;
 use super::overlap::under_way;
 use super::panic::caught;
 use super::setup::{Ground, Setup};
 use crate::content::mix;
-use crate::crash::{Emulated, History, Outcome, Record, Tap, Twin};
+use crate::crash::{Emulated, History, Outcome, Record, Tap, Torn, Twin};
 use crate::ops::{Call, Op, Step};
 
 /// Torn chips of one step that are all written to and whose recovery is cut again, at most: where there are more, so
@@ -54,7 +54,7 @@ struct Drive<'a> {
 impl Case {
     /// A script that is cut thoroughly.
     pub fn alone(setup: &'static Setup, ground: Ground, script: Script) -> Self {
-        Self { setup, ground, script, depth: Depth { every_tear: true, again: [8, 2] } }
+        Self { setup, ground, script, depth: Depth { again: [8, 2], ..Depth::WHOLE } }
     }
 
     /// Runs it on its base.
@@ -186,12 +186,14 @@ impl Drive<'_> {
         }
         self.findings.checkpoints += self::checkpoints(&mut twin)?.saturating_sub(checkpoints);
         self.findings.tables += u64::from(self::tables(&twin) != tables);
-        let mut points: Vec<u64> = torn.iter().map(|torn| torn.operation).collect();
-        points.dedup();
-        if points.len() as u64 != done {
-            return Err(format!("{} of {done} flash operations were cut", points.len()));
+        if operations(&torn) as u64 != done {
+            return Err(format!("{} of {done} flash operations were cut", operations(&torn)));
         }
-        self.findings.points += points.len();
+        let torn = match self.only {
+            Cuts::Only(_) => torn,
+            Cuts::Planned | Cuts::First => spread(torn, self.case.depth.step_max, mix(first)),
+        };
+        self.findings.points += operations(&torn);
         let every = torn.len().div_ceil(AGAIN_MAX).max(1);
         for (number, torn) in torn.into_iter().enumerate() {
             let again = if number.is_multiple_of(every) { self.case.depth.again } else { [0, 0] };
@@ -222,9 +224,10 @@ impl Drive<'_> {
         matches!(self.only, Cuts::First) && !self.findings.violations.is_empty()
     }
 
-    /// Judges a torn chip, if it is wanted; of its recovery, and of the recovery from that, `again` cuts.
+    /// Judges a torn chip, if it is wanted; of its recovery, and of the recovery from that, `again` cuts at most.
     fn judge(&mut self, again: [usize; 2], suspect: Suspect<'_>) {
         let cut = Cut::of(&suspect.torn, self.start, suspect.step);
+        let again = if mix(draw(&[cut])).is_multiple_of(self.case.depth.recovery_each) { again } else { [0, 0] };
         if !self.is_shown() && self.only.wants(0, cut) {
             judge(self.base, again, self.only, suspect, &[cut], &mut self.findings);
         }
@@ -263,6 +266,11 @@ impl Drive<'_> {
         }
         Ok((twin, before))
     }
+}
+
+/// How many operations left these chips, which come in their order.
+fn operations(torn: &[Torn]) -> usize {
+    torn.chunk_by(|one, next| one.operation == next.operation).count()
 }
 
 /// Checkpoints of a volume so far.

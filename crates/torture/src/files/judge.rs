@@ -22,6 +22,15 @@ pub struct Depth {
     pub every_tear: bool,
     /// Operations of a recovery that are cut too, and of the recovery from that.
     pub again: [usize; 2],
+    /// Of the chips that a script leaves torn, one in so many has its recovery cut.
+    pub recovery_each: u64,
+    /// Torn chips of one step of a script that are judged, at most: where there are more, so many of them, drawn.
+    pub step_max: usize,
+}
+
+impl Depth {
+    /// All torn chips of each step are judged, and their recoveries cut at two operations.
+    pub const WHOLE: Depth = Depth { every_tear: true, again: [2, 1], recovery_each: 1, step_max: usize::MAX };
 }
 
 /// A torn chip and what it may hold.

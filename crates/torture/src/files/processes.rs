@@ -7,8 +7,8 @@ use super::judge::Depth;
 use super::setup::{Ground, Setup};
 use crate::ops::Op;
 
-/// How processes are cut in a slice.
-const DEPTH: Depth = Depth { every_tear: false, again: [2, 1] };
+/// How processes are cut unless said otherwise.
+const DEPTH: Depth = Depth { every_tear: false, again: [2, 1], ..Depth::WHOLE };
 
 /// Calls that meet work under way; `#` is another number for each.
 const OVERLAPPING: [&str; 9] = [

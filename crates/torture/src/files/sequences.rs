@@ -1,12 +1,8 @@
-//! The cases there are: all sequences of one and two operations on a small tree, random histories on a full volume and
-//! on a busy one, and each internal process by itself. Invariant: the same arguments give the same cases in the same
-//! order.
-
-use std::ops::Range;
+//! The cases there are of a chip, but for internal processes: sequences of one and two operations, random histories, and
+//! formatting. Invariant: the same arguments give the same cases in the same order.
 
 use super::case::{Case, Script};
 use super::judge::Depth;
-use super::processes::processes;
 use super::setup::{Ground, Setup};
 use crate::ops::Op;
 
@@ -66,85 +62,66 @@ const DATED: [&str; 4] = [
 ];
 
 /// How sequences and formatting are cut: in every way, and recoveries at some places.
-const SEQUENCE_DEPTH: Depth = Depth { every_tear: true, again: [2, 1] };
+const SEQUENCE_DEPTH: Depth = Depth { every_tear: true, again: [2, 1], ..Depth::WHOLE };
 /// How random histories are.
-const MIX_DEPTH: Depth = Depth { every_tear: false, again: [4, 1] };
+const MIX_DEPTH: Depth = Depth { every_tear: false, again: [4, 1], ..Depth::WHOLE };
 
-/// Of a slice: one of so many sequences, and random histories of each setup, on a full volume and on a busy one.
-const SLICE_SEQUENCES: usize = 16;
-const SLICE_MIXES: u64 = 3;
-const SLICE_BUSY: u64 = 2;
-/// Random histories of each setup where everything is run: a slice of another seed has others.
-const ALL_MIXES: u64 = 4;
-const ALL_BUSY: u64 = 6;
-/// How processes are cut there: in every way. A slice cuts fewer of them, and more of their recoveries.
-const ALL_PROCESSES_DEPTH: Depth = Depth { every_tear: true, again: [1, 0] };
 /// Times a volume is mounted at most before its chip is formatted.
 const FORMAT_MOUNTS: usize = 6;
-/// Operations of a random history.
-const MIX_STEPS: usize = 60;
-
-/// Everything, or a part that takes minutes; random histories have seeds from `seed` on.
-pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<Vec<Case>, String> {
-    let (each, mixed, busy) =
-        if everything { (1, ALL_MIXES, ALL_BUSY) } else { (SLICE_SEQUENCES, SLICE_MIXES, SLICE_BUSY) };
-    let named = |case: &Case| setups.iter().any(|setup| setup.name == case.setup.name);
-    let mut cases: Vec<Case> = processes()?.into_iter().map(|(_, case)| case).filter(named).collect();
-    if everything {
-        cases.iter_mut().for_each(|process| process.depth = ALL_PROCESSES_DEPTH);
-    }
-    for (ground, count) in [(Ground::Full, mixed), (Ground::Busy, busy)] {
-        cases.extend(setups.iter().flat_map(|&setup| mixes(setup, ground, seed..seed + count, MIX_STEPS)));
-    }
-    for &setup in setups {
-        cases.extend(formats(setup)?);
-    }
-    let mut all = Vec::new();
-    for &setup in setups {
-        all.extend(sequences(setup)?);
-    }
-    // Which of them are in a slice depends on the seed, so that slices of other seeds see others.
-    cases.extend(all.into_iter().skip(seed as usize % each).step_by(each));
-    Ok(cases)
-}
-
 fn case(setup: &'static Setup, ground: Ground, text: &str, quiet: usize) -> Result<Case, String> {
     let script = Script::Ops { ops: Op::list(text)?, quiet };
     Ok(Case { setup, ground, script, depth: SEQUENCE_DEPTH })
 }
 
 /// What sequences on a chip are made of.
-fn operations(setup: &Setup) -> impl Iterator<Item = &'static str> + Clone {
+pub(super) fn operations(setup: &Setup) -> impl Iterator<Item = &'static str> + Clone {
     let long = if setup.writes_native() { LONG.as_slice() } else { &[] };
     let dated = if setup.keeps_callers_times() { DATED.as_slice() } else { &[] };
     OPERATIONS.iter().chain(long).chain(dated).copied()
 }
 
-/// All sequences of one and two operations, where there are any, with a persistence point (a sync, or an unmount) after each, or after the
-/// last alone.
+/// What comes of an operation alone, and of a pair: a persistence point (a sync, or an unmount) comes after each operation,
+/// or after the last alone.
+const ALONE: [&str; 2] = ["{one}; sync", "{one}; unmount"];
+pub(super) const PAIRED: [&str; 3] = ["{one}; {two}; sync", "{one}; sync; {two}; sync", "{one}; sync; {two}; unmount"];
+
+/// All sequences of one and two operations, where there are any.
 pub fn sequences(setup: &'static Setup) -> Result<Vec<Case>, String> {
-    let (Some(ground), operations) = (setup.sequences_on, operations(setup)) else { return Ok(Vec::new()) };
-    let mut cases = Vec::new();
-    for one in operations.clone() {
-        for text in [format!("{one}; sync"), format!("{one}; unmount")] {
-            cases.push(case(setup, ground, &text, 0)?);
-        }
-    }
-    for one in operations.clone() {
-        for two in operations.clone() {
-            let ends = ["; {two}; sync", "; sync; {two}; sync", "; sync; {two}; unmount"];
-            for text in ends.map(|end| one.to_owned() + &end.replace("{two}", two)) {
-                cases.push(case(setup, ground, &text, 0)?);
+    let (Some(ground), mut cases) = (setup.sequences_on, singles(setup)?) else { return Ok(Vec::new()) };
+    for one in operations(setup) {
+        for two in operations(setup) {
+            for end in PAIRED {
+                cases.push(case(setup, ground, &end.replace("{one}", one).replace("{two}", two), 0)?);
             }
         }
     }
     Ok(cases)
 }
 
+/// The sequences of one operation.
+pub(super) fn singles(setup: &'static Setup) -> Result<Vec<Case>, String> {
+    let Some(ground) = setup.sequences_on else { return Ok(Vec::new()) };
+    let all = operations(setup).flat_map(|one| ALONE.map(|end| end.replace("{one}", one)));
+    all.map(|text| case(setup, ground, &text, 0)).collect()
+}
+
+/// A part of the sequences of two: each operation before the one that stands so many places behind it, so that each comes
+/// first and second. As many turns as there are operations, three times, have every pair with each of its ends, once.
+pub(super) fn pairs_of_turn(setup: &'static Setup, turn: u64) -> Result<Vec<Case>, String> {
+    let Some(ground) = setup.sequences_on else { return Ok(Vec::new()) };
+    let operations: Vec<&str> = operations(setup).collect();
+    let turn = (turn % (PAIRED.len() * operations.len()) as u64) as usize;
+    let texts = operations.iter().enumerate().map(|(at, one)| {
+        let two = operations[(at + turn) % operations.len()];
+        PAIRED[(at + turn / operations.len()) % PAIRED.len()].replace("{one}", one).replace("{two}", two)
+    });
+    texts.map(|text| case(setup, ground, &text, 0)).collect()
+}
+
 /// Random histories of so many steps each on a volume; in every third one programs and erases fail.
-pub fn mixes(setup: &'static Setup, ground: Ground, seeds: Range<u64>, steps: usize) -> Vec<Case> {
+pub fn mixes(setup: &'static Setup, ground: Ground, seeds: impl IntoIterator<Item = u64>, steps: usize) -> Vec<Case> {
     let mix = |seed: u64| Script::Mix { seed, keep: (0..steps).collect(), failing: seed % 3 == 2 };
-    seeds.map(|seed| Case { setup, ground, script: mix(seed), depth: MIX_DEPTH }).collect()
+    seeds.into_iter().map(|seed| Case { setup, ground, script: mix(seed), depth: MIX_DEPTH }).collect()
 }
 
 /// Formatting of a new chip, of a used one, and of one that is nearly full and was mounted several times: where in its
@@ -170,7 +147,7 @@ mod tests {
         let base = Base::prepare(setup, Ground::Tree).unwrap();
         for text in OPERATIONS {
             let mut case = case(setup, Ground::Tree, text, 0).unwrap();
-            case.depth = Depth { every_tear: false, again: [0, 0] };
+            case.depth = Depth { every_tear: false, again: [0, 0], ..Depth::WHOLE };
             let findings = case.run(&base, Cuts::Planned);
             assert_eq!((findings.violations, findings.refused), (vec![], 0), "{text}");
         }

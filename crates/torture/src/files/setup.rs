@@ -22,6 +22,8 @@ pub struct Setup {
     policy: Policy,
     compression: Compression,
     times: Times,
+    /// See [`Setup::cost`].
+    cost: u64,
     /// A lifetime to be guaranteed, and the cycles that blocks endure.
     life: Option<(Goal, u32)>,
     /// What its sequences of operations begin with: on the small tree chips that need no room made do all the same. The
@@ -67,6 +69,11 @@ impl Ground {
     }
 }
 
+/// Bytes of the largest page that is one slot.
+pub(super) const ONE_SLOT_BYTES_MAX: u32 = 4096;
+/// What a look at a busy volume takes where pages are larger.
+const BUSY_COST: u64 = 4;
+
 /// A life that calls at the pace of torture's spend too fast if all goes to SLC first, and the cycles of a block.
 const LIFE: (Goal, u32) = (Goal { life_ns: 16_000_000_000, window_ns: 20_000_000 }, 20);
 
@@ -94,6 +101,7 @@ const MLC: Setup = Setup {
     policy: MIGRATING,
     compression: Compression::None,
     times: Times::OfVolume,
+    cost: 1,
     life: None,
     sequences_on: Some(Ground::Tree),
 };
@@ -105,6 +113,7 @@ const TLC: Setup = Setup {
     pages_per_block: 24,
     page_bytes: 16384,
     bits_per_cell: 3,
+    cost: 4,
     ..MLC
 };
 
@@ -157,6 +166,7 @@ const SETUPS: [Setup; 18] = [
         blocks: 150,
         page_bytes: 2048,
         policy: Policy::BASELINE,
+        cost: 3,
         sequences_on: None,
         ..MLC
     },
@@ -236,6 +246,16 @@ impl Setup {
         let names: Vec<&str> = SETUPS.iter().map(|setup| setup.name).collect();
         let found = SETUPS.iter().find(|setup| setup.name == name);
         found.ok_or(format!("no chip is named \"{name}\"; there are {}", names.join(", ")))
+    }
+
+    /// What a look at a volume takes, about: so many times what it takes on the first chip. Where calls on a busy volume
+    /// of pages of two slots meet a block that failed, they write hundreds of pages, and so does each recovery.
+    pub fn cost(&self, ground: Ground) -> u64 {
+        if ground == Ground::Busy && self.page_bytes > ONE_SLOT_BYTES_MAX {
+            self.cost.max(BUSY_COST)
+        } else {
+            self.cost
+        }
     }
 
     /// Whether callers' data goes to native cells at once.
