@@ -11,6 +11,11 @@ pub fn share(name: &'static str) -> ProgressBar {
     bar("{prefix} {wide_bar} {percent:>3} % {eta:>4}").with_prefix(name)
 }
 
+/// The same, with what was found so far.
+pub fn search(name: &'static str) -> ProgressBar {
+    bar("{prefix} {wide_bar} {percent:>3} % {eta:>4} {msg}").with_prefix(name)
+}
+
 /// How many bytes have been copied.
 pub fn bytes() -> ProgressBar {
     bar("{spinner} {binary_bytes} ({binary_bytes_per_sec})")

@@ -18,7 +18,7 @@ fn slice(setup: &'static Setup) -> Result<Report, String> {
     let mut cases = files::cases(&[setup], false, SEED)?;
     cases.sort_by_key(Case::len);
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
-    Ok(Campaign { cases, threads, fail_fast: true }.run(&|_, _, _: &[String]| {}))
+    Ok(Campaign { cases, threads, fail_fast: true }.run(&|_| {}))
 }
 
 /// A format over a volume, cut everywhere.

@@ -26,8 +26,20 @@ pub struct Campaign {
     pub fail_fast: bool,
 }
 
-/// Is told how many of how many cases are done, and each violation that the last one had, with the command that shows it.
-pub type Progress<'a> = &'a (dyn Fn(u64, u64, &[String]) + Sync);
+/// What was done, and found, since work told so last.
+pub struct Headway<'a> {
+    /// The chip it was done on, where one chip comes after the other.
+    pub chip: Option<&'static str>,
+    /// How much of how much work it was.
+    pub done: u64,
+    pub total: u64,
+    pub cuts: u64,
+    /// Each violation, with the command that shows it.
+    pub violations: &'a [String],
+}
+
+/// Is told of each case, or history, that is done.
+pub type Progress<'a> = &'a (dyn Fn(Headway<'_>) + Sync);
 
 /// What came of it.
 pub struct Report {
@@ -43,7 +55,7 @@ impl Campaign {
     pub fn run(&self, progress: Progress<'_>) -> Report {
         let bases = self.bases();
         let base = |case: &Case| bases.get(&(case.setup.name, case.ground.name()));
-        let (done, last) = (AtomicUsize::new(0), AtomicUsize::new(self.cases.len()));
+        let (total, last) = (self.cases.iter().map(Case::weight).sum(), AtomicUsize::new(self.cases.len()));
         let numbered: Vec<(usize, &Case)> = self.cases.iter().enumerate().collect();
         let mut outcomes = parallel(self.threads, &numbered, |&(number, case)| {
             if number > last.load(Ordering::Relaxed) {
@@ -60,7 +72,8 @@ impl Campaign {
             }
             let told: Vec<String> =
                 found.iter().map(|violation| format!("{violation}\n  {}", case.command(violation))).collect();
-            progress(done.fetch_add(1, Ordering::Relaxed) as u64 + 1, self.cases.len() as u64, &told);
+            let (chip, done, cuts) = (Some(case.setup.name), case.weight(), findings.judged() as u64);
+            progress(Headway { chip, done, total, cuts, violations: &told });
             findings
         });
         // Which of those behind the last one were run is a matter of chance.

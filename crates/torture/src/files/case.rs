@@ -21,6 +21,10 @@ use crate::ops::{Call, Op, Step};
 /// many of them, evenly spread.
 const AGAIN_MAX: usize = 256;
 
+/// What a step on a volume that is nearly full takes, in steps on others; and formatting, in the same.
+const CROWDED_WEIGHT: u64 = 5;
+const FORMAT_STEPS: u64 = 80;
+
 /// What is done on a volume.
 #[derive(Clone, Debug)]
 pub enum Script {
@@ -98,6 +102,19 @@ impl Case {
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// About how long it takes beside others: by its steps that are cut, and by what a look at its volume takes.
+    pub fn weight(&self) -> u64 {
+        let steps = match &self.script {
+            Script::Ops { ops, quiet } => ops.len().saturating_sub(*quiet) as u64,
+            Script::Mix { keep, .. } => keep.len() as u64,
+            Script::Format { .. } => FORMAT_STEPS,
+        };
+        let crowded =
+            matches!(self.ground, Ground::Full | Ground::Busy) && !matches!(self.script, Script::Format { .. });
+        let each = if crowded { CROWDED_WEIGHT } else { 1 };
+        steps.max(1) * each * self.setup.cost(self.ground)
     }
 
     /// Whether step `index` is cut.

@@ -76,6 +76,11 @@ impl Findings {
         self.paired_cuts += usize::from(matches!(cuts.last(), Some(Cut::In(_, tear)) if tear.pairs));
     }
 
+    /// Torn chips judged, however often they were cut.
+    pub fn judged(&self) -> usize {
+        self.cuts + self.double_cuts + self.triple_cuts
+    }
+
     /// Those of a case whose volume could not be made.
     pub(super) fn unprepared(error: &str) -> Self {
         let (step, during) = (0, "preparation".to_owned());

@@ -5,12 +5,11 @@
 //! or an error.
 
 use std::ops::{AddAssign, Range};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use emulator::{BitErrors, FaultConfig};
 
 use super::base::{DAY_NS, FILE_CHUNKS, fill};
-use super::campaign::{Progress, SHRUNK_MAX, in_ranges};
+use super::campaign::{Headway, Progress, SHRUNK_MAX, in_ranges};
 use super::damage::damage;
 use super::panic::caught;
 use super::setup::Setup;
@@ -100,14 +99,15 @@ impl MediaViolation {
 pub fn media_runs(seeds: Range<u64>, keep: Option<&[usize]>, threads: usize, progress: Progress<'_>) -> MediaReport {
     let every: Vec<usize> = (0..MEDIA_STEPS).collect();
     let (seeds, keep): (Vec<u64>, _) = (seeds.collect(), keep.unwrap_or(&every));
-    let (runs, done) = (seeds.len() as u64, AtomicU64::new(0));
+    let runs = seeds.len() as u64;
     let outcomes = parallel(threads, &seeds, |&seed| {
         let outcome = caught(|| run_of(seed, keep));
         let told = outcome.as_ref().err().map(|error| {
             let violation = MediaViolation { seed, keep: keep.to_vec(), error: error.clone() };
             format!("{error}\n  {}", violation.command())
         });
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs, told.as_slice());
+        let cuts = outcome.as_ref().map_or(0, |run| run.tally.cuts + run.tally.mount_cuts) as u64;
+        progress(Headway { chip: None, done: 1, total: runs, cuts, violations: told.as_slice() });
         outcome
     });
     let mut report = MediaReport { runs, all: MediaRun::default(), violations: Vec::new() };

@@ -24,7 +24,7 @@ mod setup;
 mod shrink;
 
 pub use base::Base;
-pub use campaign::{Campaign, Progress, Report};
+pub use campaign::{Campaign, Headway, Progress, Report};
 pub use case::{Case, Script};
 pub use cut::{Cut, Cuts};
 pub use findings::{Findings, Violation};

@@ -23,7 +23,7 @@ pub fn shrink(case: &Case, violation: &Violation, base: &Base) -> (Case, Violati
             return None;
         }
         let findings = only(case, kept).run(base, Cuts::First);
-        judged += findings.cuts + findings.double_cuts + findings.triple_cuts;
+        judged += findings.judged();
         first(findings)
     });
     let smallest = only(case, &kept);

@@ -11,7 +11,7 @@ use torture::files::{
 const SEQUENCES_EACH: usize = 40;
 
 fn run(cases: Vec<Case>) -> Findings {
-    let report = Campaign { cases, threads: 2, fail_fast: false }.run(&|_, _, _| {});
+    let report = Campaign { cases, threads: 2, fail_fast: false }.run(&|_| {});
     println!("{:?}", report.findings);
     for (count, case, violation) in &report.told {
         println!("{count} like: {violation}\n  {}", case.command(violation));

@@ -3,20 +3,20 @@
 //! Invariant: for each kind of violation there is a command that shows it again.
 
 mod sectors;
+mod watch;
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
 use torture::files::{
-    self, Base, Campaign, Case, Cuts, MEDIA_STEPS, MediaReport, MediaViolation, Progress, Report, Script, Setup,
-    Violation,
+    self, Base, Campaign, Case, Cuts, MEDIA_STEPS, MediaReport, MediaViolation, Report, Script, Setup, Violation,
 };
 
 use crate::output::{grouped, table};
-use crate::{cli, output, progress};
+use crate::{cli, output};
+use watch::watched;
 
 /// Kinds of violations that people are told.
 const TOLD_MAX: usize = 10;
@@ -83,7 +83,7 @@ fn campaign(args: &cli::Torture) -> Result<Report, String> {
         cases.sort_by_key(Case::len);
     }
     let campaign = Campaign { cases, threads: threads(args), fail_fast: args.fail_fast };
-    Ok(with_bar(|progress| campaign.run(progress)))
+    Ok(watched(|progress| campaign.run(progress)))
 }
 
 fn media(runs: u64, args: &cli::Torture) -> Result<MediaReport> {
@@ -91,29 +91,11 @@ fn media(runs: u64, args: &cli::Torture) -> Result<MediaReport> {
     if let Some(missing) = keep.unwrap_or_default().iter().find(|&&step| step >= MEDIA_STEPS) {
         bail!("torture: --keep {missing}: the steps of a history are numbered 0 to {}", MEDIA_STEPS - 1);
     }
-    Ok(with_bar(|progress| files::media_runs(seeds, keep, threads(args), progress)))
+    Ok(watched(|progress| files::media_runs(seeds, keep, threads(args), progress)))
 }
 
 fn threads(args: &cli::Torture) -> usize {
     args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))
-}
-
-/// Does long work under a progress bar, and tells violations as they come: the work may go on for hours after the first.
-fn with_bar<T>(work: impl FnOnce(Progress<'_>) -> T) -> T {
-    let bar = progress::share("torture");
-    let violations = AtomicU64::new(0);
-    let outcome = work(&|done, total, found: &[String]| {
-        let count = found.len() as u64;
-        let all = violations.fetch_add(count, Ordering::Relaxed) + count;
-        bar.suspend(|| found.iter().take(TOLD_MAX).for_each(|violation| eprintln!("{violation}")));
-        bar.set_length(total);
-        bar.set_position(done);
-        if all > 0 {
-            bar.set_message(format!("{} violations", grouped(all)));
-        }
-    });
-    bar.finish_and_clear();
-    outcome
 }
 
 fn to_json(report: &Report, seed: u64, seconds: f64) -> Value {
