@@ -12,13 +12,18 @@ use super::values::Offered;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  flexfs torture                       a part of everything, some minutes
-  flexfs torture --exhaustive --json   all sequences, cut in every way
+  flexfs torture                       a part of everything: about ten minutes of processor time
+  flexfs torture --seed 2              another part
+  flexfs torture --exhaustive --json   all sequences, cut in every way: about three hours of processor time
   flexfs torture --chip native         MLC written natively alone
   flexfs torture --chip slc --ops 'unlink foo; sync; mkdir foo'
   flexfs torture --chip slc --ops 'append foo 10; sync' --cut 2:garbage
   flexfs torture --media 10000         failing blocks and bit errors instead
   flexfs torture --ftl log-block       a translation layer, not the file system
+
+A part has every chip, kind of cut, volume to begin with, operation, internal process and kind of formatting. Which pairs of
+operations and which random histories it has depends on --seed. Threads share the work: two processors take half as long.
+How far it is, what was cut and what was found is shown on standard error.
 
 Every program and erase of a script is cut in each way the chip knows: nothing happened (old), mixed bytes (garbage),
 it was complete (full), it reads well once (unstable), it does not read (uncorrectable), it looks erased and is not
@@ -42,14 +47,14 @@ For each kind of violation there is a command that replays one: a chip, what is 
 a seed and the numbers of the steps it takes. The first ten are made as small as can be.
 Exit status: 0 without a violation, 1 otherwise.")]
 pub struct Torture {
-    /// All sequences of one and two operations, instead of a part of them
+    /// All sequences of one and two operations, more histories and more cuts, instead of a part of them
     #[arg(long)]
     pub exhaustive: bool,
     /// So many random histories on a failing medium, of seeds from --seed on, and nothing else
     #[arg(long, value_name = "N", group = "random", value_parser = clap::value_parser!(u64).range(1..),
         conflicts_with_all = ["exhaustive", "fail_fast", "chip", "ground", "ops", "quiet", "mix", "failing", "format", "cuts"])]
     pub media: Option<u64>,
-    /// Other random histories, and another part of the sequences
+    /// Other random histories, and other pairs of operations
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Stop after the first case that shows a violation

@@ -67,6 +67,16 @@ fn histories_on_a_failing_medium_are_run_by_seed() {
 }
 
 #[test]
+fn how_far_torture_is_goes_to_standard_error() {
+    let told = output(&mut flexfs(["torture", "--media", "3", "--json", "--threads", "2"]));
+    let report: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+    let lines = String::from_utf8(told.stderr).unwrap();
+    let cuts = report["cuts"].as_u64().unwrap();
+    assert!(lines.lines().count() == 3 && lines.starts_with("torture: 33 %, "), "{lines}");
+    assert!(lines.ends_with(&format!("torture: 100 %, {cuts} cuts, 0 violations\n")), "{lines} {report}");
+}
+
+#[test]
 fn what_has_nothing_to_do_with_a_failing_medium_is_refused_beside_it() {
     let others: [&[&str]; 10] = [
         &["--exhaustive"],

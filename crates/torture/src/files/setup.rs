@@ -248,8 +248,8 @@ impl Setup {
         found.ok_or(format!("no chip is named \"{name}\"; there are {}", names.join(", ")))
     }
 
-    /// What a look at a volume takes, about: so many times what it takes on the first chip. Where calls on a busy volume
-    /// of pages of two slots meet a block that failed, they write hundreds of pages, and so does each recovery.
+    /// What a look at a volume takes, about: so many times what it takes on the first chip. It takes long on a busy
+    /// volume of pages of two slots, longest where a block failed: calls there write hundreds of pages.
     pub fn cost(&self, ground: Ground) -> u64 {
         if ground == Ground::Busy && self.page_bytes > ONE_SLOT_BYTES_MAX {
             self.cost.max(BUSY_COST)
