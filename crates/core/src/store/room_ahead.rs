@@ -2,6 +2,7 @@
 //! again.
 //!
 //! Invariant: a call to make room that is left out would have changed nothing but the number up to which callers have paid.
+//! Native blocks that become free meanwhile are counted by the next one.
 
 use nand::Nand;
 
@@ -24,6 +25,7 @@ pub struct RoomAhead {
     pace: Pace,
     opened_blocks: u32,
     failed_blocks: u32,
+    slc_blocks: u32,
 }
 
 impl RoomAhead {
@@ -42,7 +44,8 @@ impl RoomAhead {
         let spare_chunks = (spare_bytes / (CHUNK_TAKES_MAX * records.chunk_bytes())).saturating_sub(1);
         let chunks = chunks.min(CHUNKS_MAX).min(steady_chunks).min(spare_chunks);
         let (opened_blocks, failed_blocks) = (records.flash.numbers().opened(), budget::failed_blocks(records));
-        Self { chunks, pace, opened_blocks, failed_blocks }
+        let slc_blocks = records.flash.blocks().slc_count();
+        Self { chunks, pace, opened_blocks, failed_blocks, slc_blocks }
     }
 
     /// Whether there is room for one chunk more.
@@ -50,6 +53,7 @@ impl RoomAhead {
         self.chunks > 0
             && records.flash.numbers().opened() == self.opened_blocks
             && budget::failed_blocks(records) == self.failed_blocks
+            && records.flash.blocks().slc_count() == self.slc_blocks
             && budget::heads_have_room(records, Call::CHANGE)
     }
 

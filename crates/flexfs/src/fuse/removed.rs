@@ -59,13 +59,14 @@ impl RemovedInodes {
         // A directory that cannot be read can be removed, but not be held.
         let held = target.filter(|target| target.mode & kind::MASK == kind::DIR && fs.open(target.ino).is_ok());
         let outcome = change(fs);
-        let is_nameless =
-            outcome.is_ok() && target.is_some_and(|target| fs.getattr(target.ino).map_or(true, |attr| attr.nlink == 0));
+        // A change that fails at its end has been made in memory.
+        let is_nameless = target.is_some_and(|target| fs.getattr(target.ino).map_or(true, |attr| attr.nlink == 0));
         if let Some(target) = held {
             if is_nameless {
                 self.directories().insert(target.ino);
             } else {
-                fs.release(target.ino)?;
+                // It has a name, so that nothing is removed.
+                let _ = fs.release(target.ino);
             }
         }
         outcome.map(|done| (done, is_nameless))

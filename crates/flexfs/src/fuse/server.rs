@@ -154,8 +154,8 @@ impl Filesystem for Server {
     /// An inode needs no memory here for being known to the kernel, but for a removed directory.
     fn forget(&self, _req: &Request, ino: INodeNo, _nlookup: u64) {
         if self.removed.forget(ino.0) {
-            // Where that fails it has been told; the next mount removes the directory.
-            let _ = self.volume.change(|fs| fs.release(ino.0));
+            // Nobody waits for a sync of that. Where it fails it has been told; the next mount removes the directory.
+            let _ = self.volume.read(|fs| fs.release(ino.0));
         }
     }
 
