@@ -14,7 +14,7 @@ use super::values::Offered;
 Examples:
   flexfs torture                       a part of everything: about ten minutes of processor time
   flexfs torture --seed 2              another part
-  flexfs torture --exhaustive --json   all sequences, cut in every way: about three hours of processor time
+  flexfs torture --exhaustive --json   all of it, cut in every way: about three hours of processor time
   flexfs torture --chip native         MLC written natively alone
   flexfs torture --chip slc --ops 'unlink foo; sync; mkdir foo'
   flexfs torture --chip slc --ops 'append foo 10; sync' --cut 2:garbage
