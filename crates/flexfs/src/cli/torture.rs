@@ -12,7 +12,7 @@ use super::values::Offered;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  flexfs torture                       a part of everything: about ten minutes of processor time
+  flexfs torture                       a part of everything: about twelve minutes of processor time
   flexfs torture --seed 2              another part
   flexfs torture --exhaustive --json   all of it, cut in every way: about three hours of processor time
   flexfs torture --chip native         MLC written natively alone

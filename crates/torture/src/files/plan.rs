@@ -2,8 +2,8 @@
 //!
 //! Of a part each chip has every operation by itself, random histories of each kind, its internal processes and its
 //! formatting; pairs of operations, histories, and what a chip holds when it is formatted are drawn by the seed, others for
-//! each chip. Where a look at a volume takes long, fewer recoveries are cut. Invariant: the cases of a chip follow from the
-//! chip and the seed; which others are run beside it does not matter.
+//! each chip. Where a look at a volume takes long, long steps and recoveries are cut less. Invariant: the cases of a chip
+//! follow from the chip and the seed; which others are run beside it does not matter.
 
 use super::case::Case;
 use super::judge::Depth;
@@ -25,8 +25,9 @@ const PART_TURNS_APART: u64 = 11;
 const PART_MIXES: u64 = 3;
 /// Full volumes, mounted more or less often, on each of which a chip is formatted.
 const PART_FORMATS: usize = 2;
-/// Torn chips of one step of a process or a history that are judged, at most, where looking at one takes little.
-const PART_STEP_MAX: u64 = 64;
+/// What the torn chips of one step of a process or a history that are judged cost, at most, where a look costs more than on
+/// the first chip.
+const PART_STEP_COST: u64 = 64;
 /// Cuts in a recovery of theirs, and in the recovery from that.
 const PART_AGAIN: [usize; 2] = [2, 1];
 
@@ -68,10 +69,10 @@ fn part(setup: &'static Setup, seed: u64) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// The case with fewer cuts in long steps, and with fewer cuts in recoveries where looking at a volume takes long.
+/// The case with fewer cuts in long steps, and in recoveries, where looking at a volume takes long.
 fn thinned(case: Case) -> Case {
     let cost = case.setup.cost(case.ground);
-    let step_max = (PART_STEP_MAX / cost) as usize;
+    let step_max = if cost > 1 { (PART_STEP_COST / cost) as usize } else { case.depth.step_max };
     let depth = Depth { again: PART_AGAIN, recovery_each: cost, step_max, ..case.depth };
     Case { depth, ..case }
 }
@@ -221,6 +222,8 @@ mod tests {
                 }),
             ];
             assert_eq!(formats, [1, 1, PART_FORMATS], "{}", setup.name);
+            let whole = |case: &Case| (case.depth.recovery_each, case.depth.step_max) == (1, usize::MAX);
+            assert!(cases.iter().all(|case| case.setup.cost(case.ground) > 1 || whole(case)), "{}", setup.name);
             assert!(counted(&cases, |case| case.depth.every_tear) > 3, "{} is not cut in every way", setup.name);
         }
     }
