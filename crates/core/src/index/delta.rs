@@ -53,7 +53,6 @@ impl Delta {
 
     /// The first change that reaches into `from..to`: start, end, change.
     pub fn seek(&self, from: Key, to: Key) -> Option<(Key, Key, Change)> {
-        let whole = |(&start, &change): (&Key, &Change)| (start, start + change.span(), change);
         let last = self.last_before(from, to).map(whole)?;
         if last.0 <= from {
             return Some(last).filter(|&(_, end, _)| end > from);
@@ -64,7 +63,6 @@ impl Delta {
 
     /// The changes that reach into `from..to`, in order: start, end, change.
     pub fn within(&self, from: Key, to: Key) -> impl Iterator<Item = (Key, Key, Change)> {
-        let whole = |(&start, &change): (&Key, &Change)| (start, start + change.span(), change);
         let before = self.last_before(from, from).map(whole).filter(|&(_, end, _)| end > from);
         before.into_iter().chain(self.map.range(from..to).map(whole))
     }
@@ -142,6 +140,11 @@ impl Delta {
             }
         }
     }
+}
+
+/// A change with its end.
+fn whole((&start, &change): (&Key, &Change)) -> (Key, Key, Change) {
+    (start, start + change.span(), change)
 }
 
 /// Joins a change to the one before it, where the two go on from each other; whether they do.

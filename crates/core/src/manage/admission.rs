@@ -77,7 +77,7 @@ fn slc_block_pages(view: &impl View) -> u64 {
 
 /// Pages that SLC blocks hold, at most.
 pub(super) fn slc_pages(view: &impl View) -> u64 {
-    u64::from(view.slc_blocks()) * u64::from(view.slc_block_bytes() / view.slot_bytes().max(1))
+    u64::from(view.slc_blocks()) * slc_block_pages(view)
 }
 
 impl Manager {

@@ -59,8 +59,12 @@ impl WriteBuffer {
         self.found(ino, chunk).map(|dirty| dirty.bytes.as_slice())
     }
 
+    fn position(&self, ino: u64, chunk: u64) -> Option<usize> {
+        self.dirty.iter().position(|dirty| (dirty.ino, dirty.chunk) == (ino, chunk))
+    }
+
     fn found(&self, ino: u64, chunk: u64) -> Option<&Dirty> {
-        self.dirty.iter().find(|dirty| (dirty.ino, dirty.chunk) == (ino, chunk))
+        self.dirty.get(self.position(ino, chunk)?)
     }
 
     /// The chunks of an inode, in the order of their turns.
@@ -75,7 +79,8 @@ impl WriteBuffer {
 
     /// A chunk in memory, to change it.
     pub fn dirty_mut(&mut self, ino: u64, chunk: u64) -> Option<&mut Vec<u8>> {
-        self.dirty.iter_mut().find(|dirty| (dirty.ino, dirty.chunk) == (ino, chunk)).map(|dirty| &mut dirty.bytes)
+        let at = self.position(ino, chunk)?;
+        self.dirty.get_mut(at).map(|dirty| &mut dirty.bytes)
     }
 
     /// Puts a chunk into memory; `fresh`: nothing is mapped there yet.
@@ -192,8 +197,7 @@ impl WriteBuffer {
 
     /// Takes a chunk out of memory, to write it.
     pub(super) fn take_dirty(&mut self, ino: u64, chunk: u64) -> Option<Dirty> {
-        let at = self.dirty.iter().position(|dirty| (dirty.ino, dirty.chunk) == (ino, chunk))?;
-        self.dirty.remove(at)
+        self.dirty.remove(self.position(ino, chunk)?)
     }
 
     /// Puts a chunk back that was taken out, in its turn. It may have been mapped before the failure.

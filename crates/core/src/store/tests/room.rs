@@ -47,8 +47,8 @@ fn copies_made_ahead_end_where_a_block_fails_in_them() {
     assert!(ended >= 8, "{ended} of {paying:?}");
 }
 
-/// Counts of a volume's chip after each write of a whole MiB, until the volume is full: the writes are made by calls of
-/// `call_bytes` each. Every third file is removed, and some are overwritten.
+/// Counts of a volume's chip after each file, until the volume is full: files are written by calls of `call_bytes` each.
+/// One of every three is removed, and one of every five is written twice over.
 fn counted(policy: Policy, call_bytes: usize) -> Vec<Counters> {
     let mut profile = Profile::builtin("flexfs-mlc").unwrap();
     (profile.geometry.blocks, profile.geometry.pages_per_block) = (128, 64);
