@@ -1,6 +1,6 @@
-//! The kernel's cache, as far as the server has a say in it: without being asked it may take back what it told the kernel.
+//! The kernel's cache: the server may take attributes, pages and listings back that it gave the kernel before.
 //!
-//! Invariant: every answer other than success is an error of the kernel's, but for an inode the kernel does not know.
+//! Invariant: an inode that the kernel does not know has nothing in the cache, so that taking it back succeeds.
 
 use std::io;
 use std::sync::OnceLock;
