@@ -83,6 +83,23 @@ impl Block {
         if self.entry.native { CellMode::Native } else { CellMode::Slc }
     }
 
+    /// Whether it can be erased and used for something new.
+    fn is_reusable(&self, horizon: Horizon) -> bool {
+        match self.entry.used_as {
+            Use::Free => !self.open,
+            Use::Meta => self.entry.live_bytes == 0 && !self.open && self.era < horizon.era,
+            Use::Log => self.ready || (self.is_emptied(horizon) && self.era < horizon.era),
+            Use::Anchor | Use::Bad => false,
+        }
+    }
+
+    fn is_emptied(&self, horizon: Horizon) -> bool {
+        self.entry.live_bytes == 0
+            && !self.open
+            && self.kill_seq < horizon.committed_seq
+            && self.copy_no <= horizon.safe_copy
+    }
+
     /// Whether it holds a part of the log in SLC cells, or is being filled with it.
     fn is_slc(&self) -> bool {
         self.entry.used_as == Use::Log && !self.entry.native && (self.open || self.entry.live_bytes > 0)
@@ -324,13 +341,7 @@ impl BlockTable {
 
     /// Whether a block can be erased and used for something new.
     pub fn reusable(&self, number: u32, horizon: Horizon) -> bool {
-        let block = self.get(number);
-        match block.entry.used_as {
-            Use::Free => !block.open && number < self.len(),
-            Use::Meta => block.entry.live_bytes == 0 && !block.open && block.era < horizon.era,
-            Use::Log => block.ready || (Self::emptied(&block, horizon) && block.era < horizon.era),
-            Use::Anchor | Use::Bad => false,
-        }
+        self.blocks.get(number as usize).is_some_and(|block| block.is_reusable(horizon))
     }
 
     /// Whether a block can be used once the next checkpoint is durable, and not before.
@@ -338,13 +349,6 @@ impl BlockTable {
         let block = self.get(number);
         let empty = matches!(block.entry.used_as, Use::Log | Use::Meta) && block.entry.live_bytes == 0 && !block.open;
         empty && !self.reusable(number, horizon)
-    }
-
-    fn emptied(block: &Block, horizon: Horizon) -> bool {
-        block.entry.live_bytes == 0
-            && !block.open
-            && block.kill_seq < horizon.committed_seq
-            && block.copy_no <= horizon.safe_copy
     }
 
     /// Blocks that can be used for something new.
@@ -446,7 +450,7 @@ impl BlockTable {
 
     /// The blocks that can be taken now, with their numbers: reusable, and not failing.
     fn free(&self, horizon: Horizon) -> impl Iterator<Item = (u32, &Block)> {
-        self.iter().filter(move |&(number, block)| !block.entry.failing && self.reusable(number, horizon))
+        self.iter().filter(move |(_, block)| !block.entry.failing && block.is_reusable(horizon))
     }
 }
 
