@@ -3,6 +3,7 @@
 //! A store knows bytes and blocks, not rules. Invariant: bytes are meaningful only where the chip's table says that a
 //! page holds some; for a chip in an image, [`Store::commit`] is the one moment at which an operation takes effect.
 
+mod block_bytes;
 mod ram;
 mod spare;
 

@@ -1,10 +1,10 @@
 //! Pages in RAM: those of a block lie in one buffer, shared between snapshots until one of them changes it.
 //!
-//! A buffer is as long as what was programmed, and has room for the whole block: the host makes memory of it page by page,
-//! as it is written. Invariant: a buffer in the pool has one owner, so reusing it changes no snapshot.
+//! Invariant: a buffer in the pool has one owner, so reusing it changes no snapshot.
 
 use std::sync::Arc;
 
+use super::block_bytes::BlockBytes;
 use crate::{
     image::ImageStore,
     spec::Spec,
@@ -24,13 +24,13 @@ struct PagePlace {
 /// The bytes of a block.
 #[derive(Debug)]
 pub(crate) struct BlockPages {
-    bytes: Vec<u8>,
+    bytes: BlockBytes,
     places: Box<[Option<PagePlace>]>,
 }
 
 impl BlockPages {
     fn empty(pages: u32) -> Self {
-        Self { bytes: Vec::new(), places: vec![None; pages as usize].into_boxed_slice() }
+        Self { bytes: BlockBytes::new(), places: vec![None; pages as usize].into_boxed_slice() }
     }
 
     fn clear(&mut self) {
@@ -40,9 +40,7 @@ impl BlockPages {
 
     fn put(&mut self, page: u32, data: &[u8], spare: &[u8]) {
         let length = data.len() + spare.len();
-        if self.bytes.capacity() == 0 {
-            self.bytes.reserve_exact(length * self.places.len());
-        }
+        self.bytes.make_room(length * self.places.len());
         let place = &mut self.places[page as usize];
         match place.filter(|place| place.spare_bytes == spare.len()) {
             Some(PagePlace { start, .. }) => {
@@ -52,8 +50,8 @@ impl BlockPages {
             }
             None => {
                 *place = Some(PagePlace { start: self.bytes.len(), spare_bytes: spare.len() });
-                self.bytes.extend_from_slice(data);
-                self.bytes.extend_from_slice(spare);
+                self.bytes.extend(data);
+                self.bytes.extend(spare);
             }
         }
     }
@@ -61,14 +59,11 @@ impl BlockPages {
 
 impl Clone for BlockPages {
     fn clone(&self) -> Self {
-        let mut bytes = Vec::with_capacity(self.bytes.capacity());
-        bytes.extend_from_slice(&self.bytes);
-        Self { bytes, places: self.places.clone() }
+        Self { bytes: self.bytes.clone(), places: self.places.clone() }
     }
 
     fn clone_from(&mut self, from: &Self) {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&from.bytes);
+        self.bytes.clone_from(&from.bytes);
         self.places.copy_from_slice(&from.places);
     }
 }
