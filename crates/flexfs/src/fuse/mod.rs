@@ -12,6 +12,7 @@ pub mod connection;
 mod data;
 mod directory;
 pub mod handover;
+mod handed_times;
 mod kernel_cache;
 mod make;
 mod manner;

@@ -24,6 +24,7 @@ use super::attr::{PERMISSIONS, Times, file_type, is_privileged, to_kernel, unkno
 use super::connection::{LONG, Listings, NO_HANDLE, ONLY, negotiate};
 use super::data::{self, Writers};
 use super::directory::{list, look_up};
+use super::handed_times::{HandedTimes, TimesRequest};
 use super::kernel_cache::KernelCache;
 use super::make::{self, Making};
 use super::recorded::Recorded;
@@ -44,6 +45,7 @@ pub struct Server {
     kernel_cache: Arc<KernelCache>,
     writers: Writers,
     removed: RemovedInodes,
+    handed_times: HandedTimes,
     listings: Listings,
 }
 
@@ -52,7 +54,8 @@ impl Server {
         let kernel_cache = Arc::<KernelCache>::default();
         let writers = Writers::new(Arc::clone(&kernel_cache));
         let (removed, listings) = (RemovedInodes::default(), Listings::Seen);
-        Self { volume, chunk_bytes, manner, kernel_cache, writers, removed, listings }
+        let handed_times = HandedTimes::default();
+        Self { volume, chunk_bytes, manner, kernel_cache, writers, removed, handed_times, listings }
     }
 
     /// The kernel's cache, to be connected with it.
@@ -189,7 +192,11 @@ impl Filesystem for Server {
             Err(errno) => return reply.error(errno),
         };
         let handed_over = times.are_handed_over() && mode.is_none() && uid.is_none() && gid.is_none() && size.is_none();
+        let request = times.ctime_ns.map(|ctime_ns| TimesRequest { ino: ino.0, number: req.unique().0, ctime_ns });
         let result = self.volume.change(|fs| {
+            if request.is_some_and(|request| self.handed_times.is_overtaken(request)) && handed_over {
+                return fs.getattr(ino.0);
+            }
             // The clock for stamps is dear, and no stamp is left where the kernel says all of them.
             let now_ns = if times.ask_now() || times.ctime_ns.is_none() { stamp_ns() } else { now_ns() };
             let present_ns = fs.stamp_ns(now_ns);
