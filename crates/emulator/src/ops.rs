@@ -46,7 +46,7 @@ impl Nand for Chip {
         if state.reads_erased() {
             data.fill(0xFF);
             spare.fill(0xFF);
-            return Ok(ReadInfo { corrected_bits: 0, correctable_bits });
+            return Ok(ReadInfo::of_ecc(correctable_bits, 0));
         }
         if state == PageState::Uncorrectable {
             return Err(self.unreadable(block, page, data, spare));
@@ -59,7 +59,7 @@ impl Nand for Chip {
             self.array.table.set_state(block, page, PageState::Uncorrectable);
         }
         if self.plan.config.bit_errors == BitErrors::Off {
-            return Ok(ReadInfo { corrected_bits: 0, correctable_bits });
+            return Ok(ReadInfo::of_ecc(correctable_bits, 0));
         }
         let now_ns = self.account.clock.now_ns();
         let draw = self.array.draw_bit_errors(block, page, spare, &self.plan.config, now_ns);
@@ -67,7 +67,7 @@ impl Nand for Chip {
         if draw.worst_bits > correctable_bits {
             return Err(self.unreadable(block, page, data, spare));
         }
-        Ok(ReadInfo { corrected_bits: draw.worst_bits, correctable_bits })
+        Ok(ReadInfo::of_ecc(correctable_bits, draw.worst_bits))
     }
 
     fn program(

@@ -42,6 +42,20 @@ pub struct ReadInfo {
     pub corrected_bits: u32,
     /// Bits it could have corrected in each codeword.
     pub correctable_bits: u32,
+    /// Corrected bits from which the page is to be written anew elsewhere, before they become too many.
+    pub refresh_bits: u32,
+}
+
+impl ReadInfo {
+    /// A read of an ECC that corrects so many bits, of which half are reason to write a page anew.
+    pub fn of_ecc(correctable_bits: u32, corrected_bits: u32) -> Self {
+        Self { corrected_bits, correctable_bits, refresh_bits: correctable_bits.div_ceil(2) }
+    }
+
+    /// Whether the page is to be written anew elsewhere.
+    pub fn is_strained(&self) -> bool {
+        self.corrected_bits > 0 && self.corrected_bits >= self.refresh_bits
+    }
 }
 
 /// A posted operation that did not succeed.

@@ -18,6 +18,8 @@ use crate::format::place::{NODE_UNIT, Place, Slot};
 use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::{self, TAG_BYTES};
 
+/// Bits that an ECC corrects, from which on how many it did correct tells of the block.
+const FEW_BITS: u32 = 4;
 /// What was written less than this ago has had no time to age.
 const SOON_NS: i64 = 60 * 60 * 1_000_000_000;
 
@@ -310,13 +312,13 @@ impl<N: Nand> Slots<N> {
     /// Notes a block of which reading took much of what the ECC can do. If that is so soon after it was written, the block
     /// is weak and not the data old: it is to be retired.
     pub fn note_errors(&mut self, block: u32, info: ReadInfo) {
-        let strained = 2 * info.corrected_bits >= info.correctable_bits && info.corrected_bits > 0;
-        if !strained || self.blocks.get(block).fading {
+        if !info.is_strained() || self.blocks.get(block).fading {
             return;
         }
         let opened_ns = self.blocks.get(block).opened_ns;
         let fresh = opened_ns.is_some_and(|opened_ns| self.mono_ns.saturating_sub(opened_ns) < SOON_NS);
-        let nearly_lost = 4 * info.corrected_bits >= 3 * info.correctable_bits;
+        // Of an ECC of few bits a single one says nothing of a block.
+        let nearly_lost = info.correctable_bits >= FEW_BITS && 4 * info.corrected_bits >= 3 * info.correctable_bits;
         let Some(mut found) = self.blocks.get_mut(block) else { return };
         match fresh {
             true => found.entry.failing |= nearly_lost && !found.open && found.entry.used_as == Use::Log,
