@@ -82,7 +82,8 @@ impl OpCounts {
         self.slc.total() + self.native.total()
     }
 
-    pub(crate) fn add(&mut self, mode: CellMode, level: Option<usize>, cause: Cause, cost_ns: u64) {
+    /// Counts an operation: on a page of this level, where that is known, for this cause, of so many ns.
+    pub fn add(&mut self, mode: CellMode, level: Option<usize>, cause: Cause, cost_ns: u64) {
         match mode {
             CellMode::Slc => self.slc.add(cause, 1),
             CellMode::Native => {

@@ -2,7 +2,6 @@
 //!
 //! Invariant: bad blocks are left out of all that is said of erases.
 
-use emulator::Chip;
 use nand::{CellMode, Geometry, Nand};
 use serde_json::{Value, json};
 
@@ -25,10 +24,10 @@ pub struct ChipFigures {
 }
 
 impl ChipFigures {
-    /// The figures of a chip whose good blocks were erased so often.
-    pub fn of(chip: &Chip, erases: Vec<u32>) -> Self {
+    /// The figures of a chip of this name whose good blocks were erased so often.
+    pub fn of<N: Nand>(chip: &N, name: &str, erases: Vec<u32>) -> Self {
         Self {
-            profile: chip.profile().name.clone(),
+            profile: name.to_owned(),
             geometry: chip.geometry().clone(),
             endurance: CellMode::ALL.map(|mode| chip.endurance(mode)),
             erases,

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use emulator::{Chip, Counters, OpCounts};
+use emulator::{Counters, OpCounts};
 use flexfs_core::{Error, Fs, Info, Outlook, WorkKind, dump::BlockInfo};
 use jiff::Timestamp;
-use nand::Cause;
+use nand::{Cause, Nand};
 use serde_json::{Value, json};
 
+use crate::any_chip::AnyChip;
 use crate::block_kind::Kind;
 use crate::chip_figures::ChipFigures;
 use crate::health::Health;
@@ -102,13 +103,19 @@ pub fn date(start_ns: i64, elapsed_ns: u64) -> String {
 
 impl Figures {
     /// The figures of the volume in an image.
-    pub fn of(fs: &mut Fs<Chip>, image: &Path) -> Result<Self, Error> {
+    pub fn of(fs: &mut Fs<AnyChip>, image: &Path) -> Result<Self, Error> {
+        let name = fs.chip().name().to_owned();
+        Self::of_chip(fs, &name, image)
+    }
+
+    /// The figures of the volume on a chip of this name.
+    pub fn of_chip<N: Nand>(fs: &mut Fs<N>, name: &str, image: &Path) -> Result<Self, Error> {
         let info = fs.info()?;
         let erases = fs.blocks().filter(|block: &BlockInfo| block.used_as != "bad").map(|block| block.erases).collect();
         let kinds = fs.blocks().map(|block| Kind::of(&block)).collect();
         Ok(Self {
             image: image.display().to_string(),
-            chip: ChipFigures::of(fs.chip(), erases),
+            chip: ChipFigures::of(fs.chip(), name, erases),
             kinds,
             info,
             damage: None,

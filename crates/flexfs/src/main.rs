@@ -4,7 +4,7 @@
 //!
 //! - the host: `host`, `host_attributes`, `destination`, `clock`, `interrupt`, `program`;
 //! - words for people: `output`, `progress`, `size`, `time_span`;
-//! - chips: `block_kind`, `chips`, `chip_figures`;
+//! - chips: `block_kind`, `chips`, `chip_figures`, `counted_chip`, `any_chip`;
 //! - servers that run already: `mount_table`, `monitor`, `holder`, `waiting`;
 //! - images: `foreign`, `root_damage`, `translation`, `image`, `new_image`;
 //! - volumes: `health`, `figures`, `attribute_names`, `tree`, `fuse`;
@@ -15,6 +15,7 @@
 //! Invariant: whatever goes wrong, standard error gets one line that names what, and, where something can be done
 //! about it, what; the exit status is not 0; standard output carries results and nothing else.
 
+mod any_chip;
 mod attribute_names;
 mod bench_fuse;
 mod block_kind;
@@ -23,6 +24,7 @@ mod chips;
 mod cli;
 mod clock;
 mod cmd;
+mod counted_chip;
 mod destination;
 mod figures;
 mod foreign;

@@ -14,6 +14,7 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
+use crate::any_chip::{AnyChip, OpenFailure};
 use crate::clock::now_ns;
 use crate::host::At;
 use crate::image::{explain, refused};
@@ -63,7 +64,11 @@ pub fn make(path: &Path, new: &NewImage) -> Result<()> {
 
 /// Makes a chip in a new image file, formats it, and has `fill` fill the volume; what `fill` gets beside it is the
 /// file that will become the image.
-pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>, &Path) -> Result<()>) -> Result<()> {
+pub fn make_filled(
+    path: &Path,
+    new: &NewImage,
+    fill: impl FnOnce(&mut Fs<AnyChip>, &Path) -> Result<()>,
+) -> Result<()> {
     let told = |error: Error| match error {
         Error::Unsuitable(_) => anyhow!("{}: {error}; choose another size or --profile", path.display()),
         error => anyhow!("{}: {}", path.display(), explain(&error, path)),
@@ -74,10 +79,11 @@ pub fn make_filled(path: &Path, new: &NewImage, fill: impl FnOnce(&mut Fs<Chip>,
         // files are those of what they are filled from.
         let now_ns = new.format.now_ns;
         let options = MountOptions { times: Times::OfCaller, now_ns, ..MountOptions::default() };
-        let mut fs = Fs::mount(chip, options).map_err(|(_, error)| told(error))?;
+        let mut fs = Fs::mount(AnyChip::from(chip), options).map_err(|(_, error)| told(error))?;
         fill(&mut fs, draft)?;
         let (chip, unmounted) = fs.unmount(now_ns);
         unmounted.map_err(told)?;
+        let chip = chip.into_emulated().map_err(|device| anyhow!("{}: not an image", device.display()))?;
         Ok((chip, ()))
     })
 }
@@ -99,7 +105,7 @@ pub fn make_with<T>(path: &Path, new: &NewChip, format: impl FnOnce(Chip, &Path)
 }
 
 /// Whether an image may be made there. One that is to be replaced is in use while what this gives is kept.
-fn check_free(path: &Path, replace: bool) -> Result<Option<Chip>> {
+fn check_free(path: &Path, replace: bool) -> Result<Option<AnyChip>> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).at(path),
@@ -107,7 +113,7 @@ fn check_free(path: &Path, replace: bool) -> Result<Option<Chip>> {
         Ok(_) if !replace => bail!("{}: exists; choose another name, or replace it with --force", path.display()),
         // Nothing is made yet that a signal could leave behind.
         Ok(_) => match wait_for_chip(path, true, &Interrupt::by_default()) {
-            Err(Unavailable::Chip(error @ EmulatorError::InUse { .. })) => Err(refused(error)),
+            Err(Unavailable::Chip(error)) if error.is_in_use() => Err(refused(error)),
             // What is no image nobody can mount.
             opened => Ok(opened.ok()),
         },
@@ -161,7 +167,9 @@ impl Drop for Draft {
 /// An error about the draft, told of the image that was asked for.
 fn draft_failed(error: EmulatorError, draft: &Path, path: &Path) -> anyhow::Error {
     match error {
-        EmulatorError::Io { what, source, .. } => refused(EmulatorError::Io { path: path.to_path_buf(), what, source }),
+        EmulatorError::Io { what, source, .. } => {
+            refused(OpenFailure::Image(EmulatorError::Io { path: path.to_path_buf(), what, source }))
+        }
         error => anyhow!("{}", error.to_string().replace(&draft.display().to_string(), &path.display().to_string())),
     }
 }

@@ -2,23 +2,24 @@
 //!
 //! Invariant: damage of the inode is told from what the mount found; of a sound volume nothing is read for that.
 
-use emulator::Chip;
 use flexfs_core::dump::SlotState;
 use flexfs_core::{Ended, Fs, ROOT_INO, Result};
 use nand::Nand;
+
+use crate::any_chip::AnyChip;
 
 /// Names that are looked at: a large root directory is not read whole.
 const NAMES_MAX: usize = 1000;
 
 /// The damage for which the root's inode cannot be read, if there is any. A stand-in shows the names below it, and
 /// nothing can be written.
-pub fn of_inode(fs: &mut Fs<Chip>) -> Option<String> {
+pub fn of_inode(fs: &mut Fs<AnyChip>) -> Option<String> {
     let is_damaged = fs.info().is_ok_and(|info| info.ended == Some(Ended::Damaged));
     if is_damaged { found_corrupt(fs) } else { None }
 }
 
 /// The damage of the root's inode or, looked for here, of the first names in it, if there is any.
-pub fn of_directory(fs: &mut Fs<Chip>) -> Option<String> {
+pub fn of_directory(fs: &mut Fs<AnyChip>) -> Option<String> {
     let mut names = 0;
     let count = &mut |_| {
         names += 1;
@@ -29,7 +30,7 @@ pub fn of_directory(fs: &mut Fs<Chip>) -> Option<String> {
 }
 
 /// The same damage of the inode, where anything was found corrupt at all.
-fn found_corrupt(fs: &mut Fs<Chip>) -> Option<String> {
+fn found_corrupt(fs: &mut Fs<AnyChip>) -> Option<String> {
     if fs.info().is_ok_and(|info| info.corrupt_reads == 0) {
         return None;
     }
@@ -40,7 +41,7 @@ fn found_corrupt(fs: &mut Fs<Chip>) -> Option<String> {
 }
 
 /// The slot that holds the root's inode, if it cannot be read.
-fn lost_root_inode(fs: &mut Fs<Chip>) -> Result<Option<u64>> {
+fn lost_root_inode(fs: &mut Fs<AnyChip>) -> Result<Option<u64>> {
     let mut stands_in = None;
     fs.index_entries(&mut |entry| {
         if entry.ino == ROOT_INO && entry.kind == "inode" {

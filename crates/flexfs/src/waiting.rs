@@ -7,10 +7,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use emulator::{Chip, EmulatorError};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
+use crate::any_chip::{AnyChip, OpenFailure};
 use crate::holder::{Holder, server_of};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::output;
@@ -28,16 +28,16 @@ const LATER: Duration = Duration::from_millis(200);
 
 /// Why there is no chip.
 pub enum Unavailable {
-    Chip(EmulatorError),
+    Chip(OpenFailure),
     Interrupted(Interrupted),
 }
 
-/// Opens the chip in an image file, waiting for a server that was unmounted, and a little for anybody else.
-pub fn wait_for_chip(path: &Path, read_only: bool, interrupt: &Interrupt) -> Result<Chip, Unavailable> {
+/// Opens the chip in an image file, or behind a device, waiting for a server that was unmounted, and a little for anybody else.
+pub fn wait_for_chip(path: &Path, read_only: bool, interrupt: &Interrupt) -> Result<AnyChip, Unavailable> {
     let (start, mut wait, mut activity) = (Instant::now(), Wait::default(), None);
     loop {
-        match Chip::open_image(path, read_only) {
-            Err(error @ EmulatorError::InUse { .. }) => {
+        match AnyChip::open(path, read_only) {
+            Err(error) if error.is_in_use() => {
                 let activity = activity.get_or_insert_with(|| Activity::of(path));
                 match wait.turn(start.elapsed(), server_of(path).as_ref(), activity.seen()) {
                     Turn::End => return Err(Unavailable::Chip(error)),

@@ -13,6 +13,7 @@ use flexfs_core::{Error, Fs, MountOptions, Policy};
 use fuser::Notifier;
 
 use super::null::Null;
+use crate::any_chip::AnyChip;
 use crate::clock::now_ns;
 use crate::fuse::connection::connect;
 use crate::fuse::mountpoint::Mounted;
@@ -41,7 +42,7 @@ impl Target {
         Fs::format(&mut chip, &new_image::format_options("bench")?).map_err(refused)?;
         let manner = MountManner::default();
         let options = MountOptions { policy, times: manner.times(), now_ns: now_ns(), ..MountOptions::default() };
-        let fs = Fs::mount(chip, options).map_err(|(_, error)| refused(error))?;
+        let fs = Fs::mount(AnyChip::from(chip), options).map_err(|(_, error)| refused(error))?;
         let to = Attach {
             name: Path::new("chip-in-memory"),
             image: None,

@@ -90,6 +90,7 @@ Examples:
   flexfs mkfs flash.img --size 64MiB --force      replace what flash.img was
   flexfs mkfs flash.img --size 64MiB --from root --owner 0:0
   flexfs mkfs flash.img --size 64MiB --ftl log-block  sectors, not files
+  flexfs mkfs /dev/mtd3                           a real chip (docs/MTD.md)
 
 The image is sparse: it takes on disk what has been written to the chip, and a little more.
 With --from the same tree and the same options give the same image, byte for byte: all times are the source's
@@ -99,11 +100,11 @@ With --ftl the chip carries a block device of sectors that can be overwritten (d
 mount does not; --profile may then be a chip of small pages too.
 Nothing is changed on any failure; with --force the old file is replaced at the very end.")]
 pub struct Mkfs {
-    /// The image file to make
+    /// The image file to make, or the device of a chip (/dev/mtdN)
     pub image: PathBuf,
-    /// The chip's native capacity, a multiple of its erase block
+    /// The native capacity of an image's chip, a multiple of its erase block
     #[arg(long, value_parser = size::parse)]
-    pub size: u64,
+    pub size: Option<u64>,
     /// The kind of chip: a built-in profile, or a file that describes one
     #[arg(long, default_value = Profile::DEFAULT, value_parser = profile(), hide_possible_values = true, help = profile_help())]
     pub profile: Profile,
@@ -122,7 +123,7 @@ pub struct Mkfs {
     /// The volume's identity [default: by chance, or with --from by what is in it]
     #[arg(long, value_name = "UUID", value_parser = uuid)]
     pub volume_id: Option<[u8; 16]>,
-    /// Replace an existing file
+    /// Replace an existing file; erase a chip that is not blank
     #[arg(long)]
     pub force: bool,
     /// Print one JSON object

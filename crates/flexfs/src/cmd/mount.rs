@@ -13,12 +13,14 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use flexfs_core::MountOptions;
+use nand::Nand;
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 use torture::record::Header;
 
 use super::background::{detach, end_with_parent, is_detached, start_in_background};
 use super::{recordings, remount};
+use crate::any_chip::is_device;
 use crate::cli::Settings;
 use crate::clock::now_ns;
 use crate::fuse::mountpoint::DEVICE;
@@ -127,7 +129,7 @@ fn serve(order: &Order) -> Result<ExitCode> {
     }
     let recordings = files.begin(&mut fs)?;
     let (name, mountpoint) = (absolute(order.image)?, absolute(order.mountpoint)?);
-    let to_sync = if read_only || !sync_image { None } else { Some(File::open(&name)?) };
+    let to_sync = if read_only || !sync_image || is_device(&name) { None } else { Some(File::open(&name)?) };
     let serving =
         Serving::start(fs, Attach { name: &name, image: to_sync, mountpoint: &mountpoint, recordings, manner })?;
     made.keep();
@@ -161,8 +163,8 @@ fn check_image(order: &Order, interrupt: &Interrupt) -> Result<()> {
         return Ok(());
     }
     let (path, chip) = (order.image.display(), image::open_chip_unless(order.image, true, interrupt)?);
-    let (name, bytes) = (&chip.profile().name, chip.profile().capacity_bytes());
-    if let Some(asked) = profile.as_ref().filter(|asked| asked.name != *name) {
+    let (name, bytes) = (chip.name(), chip.geometry().native_bytes());
+    if let Some(asked) = profile.as_ref().filter(|asked| asked.name != name) {
         bail!("{path}: its chip is {name}, not {}; leave out --profile, or choose another image", asked.name);
     }
     if let Some(asked) = create.filter(|&asked| asked != bytes) {

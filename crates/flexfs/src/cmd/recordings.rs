@@ -6,12 +6,12 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
-use emulator::Chip;
 use flexfs_core::Fs;
 use lab::trace;
 use tempfile::{NamedTempFile, TempPath};
 use torture::record::{Header, Recorder};
 
+use crate::any_chip::AnyChip;
 use crate::cli::Settings;
 use crate::destination::Destinations;
 use crate::fuse::Recordings;
@@ -46,7 +46,7 @@ impl Files {
     }
 
     /// Begins to write down what is asked for of a volume just mounted.
-    pub fn begin(&self, fs: &mut Fs<Chip>) -> Result<Recordings> {
+    pub fn begin(&self, fs: &mut Fs<AnyChip>) -> Result<Recordings> {
         let mut recordings = Recordings::default();
         if let Some(file) = &self.trace {
             let begun = trace::Recorder::begin(writer(file)?, fs).map_err(|error| told(file.path(), &error))?;

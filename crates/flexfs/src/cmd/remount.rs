@@ -6,9 +6,9 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use emulator::Chip;
 use rustix::mount::mount_remount;
 
+use crate::any_chip::AnyChip;
 use crate::cli::Settings;
 use crate::holder;
 use crate::host::At;
@@ -28,7 +28,7 @@ pub fn run(image: &Path, mountpoint: &Path, settings: &Settings) -> Result<()> {
     }
     let read_only = settings.manner.read_only();
     // A server that writes keeps others from opening its image at all.
-    if !read_only && Chip::open_image(&source, true).is_ok() {
+    if !read_only && AnyChip::open(&source, true).is_ok() {
         bail!("{shown}: it was mounted read-only, and its server only reads; unmount it and mount it anew");
     }
     mount_remount(&target, settings.manner.flags, c"")

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use emulator::Chip;
 
+use crate::any_chip::AnyChip;
 use crate::monitor::{self, Form};
 use crate::top::screen::{self, End, News};
 use crate::top::{self, Snapshot, State};
@@ -56,8 +56,8 @@ fn look(image: &Path) -> Result<Snapshot> {
 /// Why nothing can be watched of what no server serves.
 fn not_mounted(image: &Path) -> Error {
     let shown = image.display();
-    match Chip::open_image(image, true) {
-        Ok(chip) => match FtlImage::on(chip) {
+    match AnyChip::open(image, true) {
+        Ok(chip) => match chip.into_emulated().ok().and_then(FtlImage::on) {
             Some(layer) => layer.refusal(image),
             None => anyhow!(
                 "{shown}: not mounted; mount it with `flexfs mount {shown} DIR`, or see it with `flexfs info {shown}`"

@@ -72,6 +72,7 @@ fn watcher(job: String, send: Sender<News>) -> Watcher {
 fn snapshot(fs: &mut Fs<Chip>, job: &str) -> Result<Snapshot, Error> {
     let (elapsed, counters) = (Duration::from_nanos(fs.chip().now_ns()), *fs.chip().counters());
     let live = Live { mountpoint: "an emulated chip".into(), elapsed, counters };
-    let figures = Figures::of(fs, Path::new(job))?.with_live(live);
+    let name = fs.chip().profile().name.clone();
+    let figures = Figures::of_chip(fs, &name, Path::new(job))?.with_live(live);
     Ok(serde_json::from_str(&figures.shown(Form::Json))?)
 }

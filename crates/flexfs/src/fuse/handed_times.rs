@@ -1,7 +1,7 @@
 //! Times that the kernel hands over, which two server threads may take out of turn.
 //!
-//! While one thread has a request for a file's times and waits for the volume, the other may carry out a later one of the
-//! same file, such as a truncation. Invariant: times that a later request of the kernel has replaced are not set.
+//! While one thread has a request for a file's times and waits for the volume, the other may carry out a later request for the
+//! same file, like a truncation. Invariant: times that a later request of the kernel has replaced are not set.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub struct TimesRequest {
 pub struct HandedTimes(Mutex<VecDeque<TimesRequest>>);
 
 impl HandedTimes {
-    /// Remembers a request that is carried out now; whether a later one of the same inode was before it. The time of change
+    /// Remembers a request that is carried out now; whether a later request for the same inode was before it. The time of change
     /// has to tell so too: it goes forward from request to request.
     pub fn is_overtaken(&self, request: TimesRequest) -> bool {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     /// Eight processes that wrote the same files found a time of 54 µs before the last write, once the kernel had forgotten
-    /// what it knew.
+    /// the attributes.
     #[test]
     fn times_that_were_overtaken_by_later_times_are_left_out() {
         let handed = HandedTimes::default();

@@ -11,8 +11,8 @@ mod complaints;
 pub mod connection;
 mod data;
 mod directory;
-pub mod handover;
 mod handed_times;
+pub mod handover;
 mod kernel_cache;
 mod make;
 mod manner;
@@ -33,13 +33,13 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use emulator::Chip;
 use flexfs_core::Fs;
 use fuser::{Notifier, Session};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::any_chip::AnyChip;
 use crate::clock::now_ns;
 use crate::monitor::{Monitor, Question};
 use crate::{image, output};
@@ -89,7 +89,7 @@ struct Keeper {
 
 impl Serving {
     /// Attaches `fs` to the tree. Where that fails the volume is unmounted again.
-    pub fn start(mut fs: Fs<Chip>, to: Attach) -> Result<Self> {
+    pub fn start(mut fs: Fs<AnyChip>, to: Attach) -> Result<Self> {
         let (name, shown) = (to.name, to.name.display());
         let stat = fs.statfs().map_err(|error| anyhow!("{shown}: {error}"))?;
         let monitor = Monitor::of(name);

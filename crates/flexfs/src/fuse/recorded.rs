@@ -6,12 +6,13 @@
 use std::io;
 use std::ops::Deref;
 
-use emulator::Chip;
 use flexfs_core::{Attr, Attribute, DirEntry, Error, Fs, Ino, NewNode, Power, RenameMode, SetAttr, Unchecked};
 use lab::trace::{self, Done};
 use torture::content::{Fill, Texture};
 use torture::ops::{Call, Name};
 use torture::record::{Event, Recorder};
+
+use crate::any_chip::AnyChip;
 
 /// What stands for what was written.
 const UNKNOWN: Fill = Fill { seed: 0, start: 0, texture: Texture::Noise };
@@ -25,7 +26,7 @@ pub struct Recordings {
 
 /// A volume, and its recordings.
 pub struct Recorded {
-    fs: Fs<Chip>,
+    fs: Fs<AnyChip>,
     recordings: Recordings,
     /// When the request under way came.
     mono_ns: i64,
@@ -75,9 +76,9 @@ impl Answer for (usize, Unchecked) {
 }
 
 impl Deref for Recorded {
-    type Target = Fs<Chip>;
+    type Target = Fs<AnyChip>;
 
-    fn deref(&self) -> &Fs<Chip> {
+    fn deref(&self) -> &Fs<AnyChip> {
         &self.fs
     }
 }
@@ -87,17 +88,17 @@ fn name(bytes: &[u8]) -> Name {
 }
 
 impl Recorded {
-    pub fn new(fs: Fs<Chip>, recordings: Recordings) -> Self {
+    pub fn new(fs: Fs<AnyChip>, recordings: Recordings) -> Self {
         Self { fs, recordings, mono_ns: 0, failure: None }
     }
 
     /// The volume, for what decides nothing: to look at it, and to let the chip's time pass.
-    pub fn unrecorded(&mut self) -> &mut Fs<Chip> {
+    pub fn unrecorded(&mut self) -> &mut Fs<AnyChip> {
         &mut self.fs
     }
 
     /// Ends the recordings.
-    pub fn into_fs(mut self) -> (Fs<Chip>, io::Result<()>) {
+    pub fn into_fs(mut self) -> (Fs<AnyChip>, io::Result<()>) {
         let Recordings { decisions, trace } = self.recordings;
         let decisions = decisions.map_or(Ok(()), |recorder| recorder.end(&mut self.fs));
         let trace = trace.map_or(Ok(()), trace::Recorder::end);
@@ -109,7 +110,7 @@ impl Recorded {
         self.failure.take()
     }
 
-    fn event<T>(&mut self, event: impl FnOnce() -> Event, come: impl FnOnce(&mut Fs<Chip>) -> T) -> T {
+    fn event<T>(&mut self, event: impl FnOnce() -> Event, come: impl FnOnce(&mut Fs<AnyChip>) -> T) -> T {
         let Some(recorder) = &mut self.recordings.decisions else { return come(&mut self.fs) };
         let (answer, written) = recorder.around(&mut self.fs, event(), come);
         if let Err(error) = written {
@@ -123,7 +124,7 @@ impl Recorded {
     fn look<T: Answer>(
         &mut self,
         call: impl FnOnce() -> Call,
-        come: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>,
+        come: impl FnOnce(&mut Fs<AnyChip>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.change(0, call, come)
     }
@@ -132,7 +133,7 @@ impl Recorded {
         &mut self,
         now_ns: i64,
         call: impl FnOnce() -> Call,
-        come: impl FnOnce(&mut Fs<Chip>) -> Result<T, Error>,
+        come: impl FnOnce(&mut Fs<AnyChip>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.recordings.trace.is_none() {
             return self.event(|| Event::Call { call: call(), now_ns }, come);
@@ -295,7 +296,7 @@ impl Recorded {
 
     /// Entries of a directory after that cookie, at most so many.
     pub fn entries(&mut self, dir: Ino, cookie: u64, entries: usize) -> Result<Vec<DirEntry>, Error> {
-        let come = |fs: &mut Fs<Chip>| {
+        let come = |fs: &mut Fs<AnyChip>| {
             let mut found = Vec::new();
             fs.readdir(dir, cookie, &mut |entry| {
                 found.push(entry);

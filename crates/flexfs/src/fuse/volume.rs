@@ -11,7 +11,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use emulator::Chip;
 use flexfs_core::{Error, Fs, Ino, ROOT_INO, Times};
 use fuser::Errno;
 
@@ -20,6 +19,7 @@ use super::complaints::Complaints;
 use super::pacing::{Pacing, Timing};
 use super::power;
 use super::recorded::Recorded;
+use crate::any_chip::AnyChip;
 use crate::clock::{now_ns, stamp_ns};
 use crate::figures::{Figures, Live};
 use crate::health::Health;
@@ -51,7 +51,7 @@ pub struct Volume {
 impl Volume {
     /// A volume, by the name under which one complains of it, whose syncs reach as far as `image`, if there is one.
     pub fn new(fs: Recorded, name: &Path, image: Option<File>, manner: &MountManner) -> Self {
-        let pacing = (manner.timing == Timing::Chip).then(|| Pacing::begin(fs.chip()));
+        let pacing = fs.chip().emulated().filter(|_| manner.timing == Timing::Chip).map(Pacing::begin);
         let open = Mutex::new(Some(Open { fs, health_seen: None, pacing, power: power::Seen::default() }));
         let complaints = Complaints::about(name);
         Self { open, waiting: AtomicUsize::new(0), image, complaints, manner: *manner, begun: Instant::now() }
@@ -163,7 +163,7 @@ impl Volume {
     }
 
     /// Takes the file system out for its unmount; `None` when it is gone already or was left broken by a panic.
-    pub fn close(&self) -> Option<Fs<Chip>> {
+    pub fn close(&self) -> Option<Fs<AnyChip>> {
         let (fs, recorded) = self.open.lock().ok()?.take()?.fs.into_fs();
         if let Err(error) = recorded {
             self.complaints.tell(&unrecorded(&error));
@@ -177,12 +177,12 @@ impl Volume {
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         let mut guard = guard.map_err(|_| Errno::EIO)?;
         let open = guard.as_mut().ok_or(Errno::EIO)?;
-        if let Some(pacing) = &open.pacing {
-            pacing.catch_up(open.fs.unrecorded().chip_mut());
+        if let (Some(pacing), Some(chip)) = (&open.pacing, open.fs.unrecorded().chip_mut().emulated_mut()) {
+            pacing.catch_up(chip);
         }
         let result = op(open);
-        if let Some(pacing) = &open.pacing {
-            pacing.wait_for(open.fs.chip());
+        if let (Some(pacing), Some(chip)) = (&open.pacing, open.fs.chip().emulated()) {
+            pacing.wait_for(chip);
         }
         let failure = open.fs.take_failure();
         // Whoever reads complaints may wait for this volume.

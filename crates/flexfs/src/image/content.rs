@@ -5,18 +5,18 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use emulator::Chip;
 use flexfs_core::{Error, Fs, MountOptions};
 
 use super::chip::open_chip;
 use super::explain;
+use crate::any_chip::AnyChip;
 use crate::clock::now_ns;
 use crate::translation::FtlImage;
 
 /// The content of an image.
 pub enum Content {
     /// A file system, mounted.
-    Files(Box<Fs<Chip>>),
+    Files(Box<Fs<AnyChip>>),
     /// The sectors of a translation layer.
     Sectors(Box<FtlImage>),
     /// Neither: the chip has no translation layer, and this keeps a file system from being mounted.
@@ -31,7 +31,7 @@ pub fn probe(path: &Path) -> Result<Content> {
 
 impl Content {
     /// The content of a chip; a file system is mounted with these options.
-    pub(super) fn on(chip: Chip, options: MountOptions) -> Self {
+    pub(super) fn on(chip: AnyChip, options: MountOptions) -> Self {
         let (mut chip, error) = match Fs::mount(chip, options) {
             Ok(fs) => return Content::Files(Box::new(fs)),
             Err(refused) => refused,
@@ -41,14 +41,15 @@ impl Content {
         match error {
             // A translation layer may stand on chips that carry no file system.
             Error::NotFlexfs(_) | Error::Unsuitable(_) => {
-                FtlImage::on(chip).map_or(Content::Unmountable(error), |image| Content::Sectors(Box::new(image)))
+                let layer = chip.into_emulated().ok().and_then(FtlImage::on);
+                layer.map_or(Content::Unmountable(error), |image| Content::Sectors(Box::new(image)))
             }
             _ => Content::Unmountable(error),
         }
     }
 
     /// The file system; where there is none, the reason in one line.
-    pub fn into_files(self, path: &Path) -> Result<Fs<Chip>> {
+    pub fn into_files(self, path: &Path) -> Result<Fs<AnyChip>> {
         match self {
             Content::Files(fs) => Ok(*fs),
             Content::Sectors(image) => Err(image.refusal(path)),

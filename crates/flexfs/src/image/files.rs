@@ -6,24 +6,24 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use emulator::Chip;
 use flexfs_core::{Fs, MountOptions};
 
 use super::chip::open_chip_unless;
 use super::content::Content;
 use super::explain;
+use crate::any_chip::AnyChip;
 use crate::clock::now_ns;
 use crate::interrupt::Interrupt;
 use crate::root_damage;
 
 /// Opens an image and the file system on it, unless a signal comes while the image is in use.
-pub fn open(path: &Path, options: MountOptions, interrupt: &Interrupt) -> Result<Fs<Chip>> {
+pub fn open(path: &Path, options: MountOptions, interrupt: &Interrupt) -> Result<Fs<AnyChip>> {
     let chip = open_chip_unless(path, options.read_only, interrupt)?;
     Content::on(chip, options).into_files(path)
 }
 
 /// Mounts the file system in an image, changes it, and unmounts it cleanly even if the change fails.
-pub fn change<T>(path: &Path, interrupt: &Interrupt, change: impl FnOnce(&mut Fs<Chip>) -> Result<T>) -> Result<T> {
+pub fn change<T>(path: &Path, interrupt: &Interrupt, change: impl FnOnce(&mut Fs<AnyChip>) -> Result<T>) -> Result<T> {
     let mut fs = open(path, MountOptions { now_ns: now_ns(), ..MountOptions::default() }, interrupt)?;
     let changed = match root_damage::of_inode(&mut fs) {
         Some(why) => {
@@ -40,12 +40,12 @@ pub fn change<T>(path: &Path, interrupt: &Interrupt, change: impl FnOnce(&mut Fs
 }
 
 /// Unmounts, and makes the image last.
-pub fn leave(fs: Fs<Chip>, path: &Path, now_ns: i64) -> Result<()> {
+pub fn leave(fs: Fs<AnyChip>, path: &Path, now_ns: i64) -> Result<()> {
     let (mut chip, unmounted) = fs.unmount(now_ns);
     let image = path.display();
     unmounted.map_err(|error| {
         let why = explain(&error, path);
         anyhow!("{image}: cannot unmount: {why}; the next mount recovers what was synced")
     })?;
-    chip.sync_image().map_err(|error| anyhow!("{error}"))
+    chip.sync().map_err(|error| anyhow!("{error}"))
 }

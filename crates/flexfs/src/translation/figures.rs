@@ -43,7 +43,7 @@ impl FtlFigures {
         let erases = layer.chip.erase_counts().zip(&uses).filter(|(_, used)| **used != BlockUse::Bad);
         Ok(Self {
             image: path.display().to_string(),
-            chip: ChipFigures::of(&layer.chip, erases.map(|(erases, _)| erases).collect()),
+            chip: ChipFigures::of(&layer.chip, &layer.chip.profile().name, erases.map(|(erases, _)| erases).collect()),
             volume: layer.volume.clone(),
             sectors: device.sectors(),
             sector_bytes: device.sector_bytes() as u64,

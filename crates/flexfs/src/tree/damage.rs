@@ -2,10 +2,11 @@
 //!
 //! Invariant: what cannot be read is found by reading it, as `get` does, so that what is not named here can be got.
 
-use emulator::Chip;
 use flexfs_core::{Error, Fs, Ino, ROOT_INO, Result, kind};
 
 use super::{Step, Tree, Visited, join};
+
+use crate::any_chip::AnyChip;
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -32,7 +33,7 @@ pub fn losses(tree: &mut Tree) -> anyhow::Result<Vec<Vec<u8>>> {
 }
 
 /// Reads all that belongs to what is no directory.
-fn contents(fs: &mut Fs<Chip>, visited: &Visited) -> Result<()> {
+fn contents(fs: &mut Fs<AnyChip>, visited: &Visited) -> Result<()> {
     let ino = visited.attr.ino;
     attributes(fs, ino)?;
     match visited.attr.mode & kind::MASK {
@@ -42,11 +43,11 @@ fn contents(fs: &mut Fs<Chip>, visited: &Visited) -> Result<()> {
     }
 }
 
-fn attributes(fs: &mut Fs<Chip>, ino: Ino) -> Result<()> {
+fn attributes(fs: &mut Fs<AnyChip>, ino: Ino) -> Result<()> {
     fs.listxattr(ino)?.iter().try_for_each(|name| fs.getxattr(ino, name).map(drop))
 }
 
-fn data(fs: &mut Fs<Chip>, ino: Ino) -> Result<()> {
+fn data(fs: &mut Fs<AnyChip>, ino: Ino) -> Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut offset = 0;
     loop {

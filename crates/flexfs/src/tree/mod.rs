@@ -13,14 +13,14 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
-use emulator::Chip;
 use flexfs_core::{Attr, Fs, Ino, ROOT_INO, kind};
 
+use crate::any_chip::AnyChip;
 use crate::image;
 
 /// A volume and the image it is in.
 pub struct Tree<'a> {
-    pub fs: &'a mut Fs<Chip>,
+    pub fs: &'a mut Fs<AnyChip>,
     pub image: &'a Path,
 }
 
@@ -149,7 +149,7 @@ impl Tree<'_> {
     /// The names in a directory, in the order of their bytes, and why they are not all.
     pub fn names(&mut self, dir: Ino, path: &[u8]) -> (Vec<Vec<u8>>, Option<Error>) {
         let (mut names, mut cookie) = (Vec::new(), 0);
-        let mut read_on = |fs: &mut Fs<Chip>, cookie: &mut u64| {
+        let mut read_on = |fs: &mut Fs<AnyChip>, cookie: &mut u64| {
             fs.readdir(dir, *cookie, &mut |entry| {
                 *cookie = entry.cookie;
                 names.push(entry.name);

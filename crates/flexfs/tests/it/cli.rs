@@ -239,6 +239,15 @@ fn what_is_no_size_is_refused_with_an_example() {
     assert_eq!(entries(dir.path()), [] as [PathBuf; 0]);
 }
 
+/// `mkfs /dev/mtd7 --size 16MiB` made a file of that name where there was no such device.
+#[test]
+fn a_device_that_is_not_there_is_not_made_as_a_file() {
+    let device = Path::new("/dev/mtd4000");
+    assert_one_line(flexfs(&["mkfs", "--size", "16MiB"]).arg(device), 1, "no such device");
+    assert!(!device.exists());
+    assert_one_line(flexfs(&["mkfs", "--size", "16MiB", "/dev/null"]).arg("--force"), 1, "not a regular file");
+}
+
 #[test]
 fn an_existing_file_is_replaced_only_by_force_and_only_in_the_end() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,5 +14,5 @@ mod recorder;
 mod replay;
 
 pub use event::{Event, Header, Line};
-pub use recorder::Recorder;
+pub use recorder::{Recorder, TracedChip};
 pub use replay::{ReplayError, Replayed, begins, replay};

@@ -2,10 +2,37 @@
 
 use std::io::{self, Write};
 
-use emulator::Chip;
+use emulator::{Chip, Trace};
 use flexfs_core::Fs;
+use nand::Nand;
 
 use super::event::{Event, Header, Line, decisions};
+
+/// A chip that tells what was done to it.
+pub trait TracedChip: Nand {
+    /// The chip's own time, ns.
+    fn chip_ns(&self) -> u64;
+
+    /// Operations are recorded from now on.
+    fn start_trace(&mut self);
+
+    /// The operations since; none is recorded any more.
+    fn take_trace(&mut self) -> Trace;
+}
+
+impl TracedChip for Chip {
+    fn chip_ns(&self) -> u64 {
+        self.now_ns()
+    }
+
+    fn start_trace(&mut self) {
+        Chip::start_trace(self, usize::MAX);
+    }
+
+    fn take_trace(&mut self) -> Trace {
+        Chip::take_trace(self)
+    }
+}
 
 /// A recording under way.
 pub struct Recorder {
@@ -17,9 +44,9 @@ impl Recorder {
     ///
     /// # Errors
     /// The header cannot be written.
-    pub fn begin(mut out: Box<dyn Write + Send>, header: &Header, fs: &mut Fs<Chip>) -> io::Result<Self> {
+    pub fn begin<N: TracedChip>(mut out: Box<dyn Write + Send>, header: &Header, fs: &mut Fs<N>) -> io::Result<Self> {
         write_line(&mut out, header)?;
-        fs.chip_mut().start_trace(usize::MAX);
+        fs.chip_mut().start_trace();
         Ok(Self { out })
     }
 
@@ -27,16 +54,16 @@ impl Recorder {
     ///
     /// # Errors
     /// It came, and could not be written down.
-    pub fn around<T>(
+    pub fn around<N: TracedChip, T>(
         &mut self,
-        fs: &mut Fs<Chip>,
+        fs: &mut Fs<N>,
         event: Event,
-        come: impl FnOnce(&mut Fs<Chip>) -> T,
+        come: impl FnOnce(&mut Fs<N>) -> T,
     ) -> (T, io::Result<()>) {
-        let chip_ns = fs.chip().now_ns();
+        let chip_ns = fs.chip().chip_ns();
         let answer = come(fs);
         let trace = fs.chip_mut().take_trace();
-        fs.chip_mut().start_trace(usize::MAX);
+        fs.chip_mut().start_trace();
         let line = Line { chip_ns, event, did: decisions(&trace.entries) };
         (answer, write_line(&mut self.out, &line))
     }
@@ -45,7 +72,7 @@ impl Recorder {
     ///
     /// # Errors
     /// What was written down last is not in the file.
-    pub fn end(mut self, fs: &mut Fs<Chip>) -> io::Result<()> {
+    pub fn end<N: TracedChip>(mut self, fs: &mut Fs<N>) -> io::Result<()> {
         fs.chip_mut().take_trace();
         self.out.flush()
     }

@@ -5,18 +5,18 @@
 use std::io::{self, Write};
 
 use anyhow::{Result, anyhow, bail};
-use emulator::Chip;
 use flexfs_core::dump::{AnchorInfo, BlockInfo, IndexEntry, SlotState, SlotTag};
 use flexfs_core::{Error, Fs, ManagerRecord};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::block_map;
+use crate::any_chip::AnyChip;
 use crate::output::{grouped, table};
 use crate::{cli, image};
 
 /// Writes the part of a file system that was asked for.
-pub fn write(fs: &mut Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+pub fn write(fs: &mut Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
     if let Some(block) = args.block {
         block_slots(fs, args, block, out)
     } else if args.index || args.ino.is_some() {
@@ -27,7 +27,7 @@ pub fn write(fs: &mut Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Resul
 }
 
 /// The newest anchor and the map of blocks.
-fn overview(fs: &Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+fn overview(fs: &Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
     let blocks: Vec<BlockInfo> = fs.blocks().collect();
     let anchor = fs.anchor().ok_or_else(|| anyhow!("{}: no anchor was read", args.image.display()))?;
     if args.json {
@@ -151,7 +151,7 @@ fn time(ns: i64) -> String {
 }
 
 /// The slots of one block.
-fn block_slots(fs: &mut Fs<Chip>, args: &cli::Dump, block: u32, out: &mut impl Write) -> Result<()> {
+fn block_slots(fs: &mut Fs<AnyChip>, args: &cli::Dump, block: u32, out: &mut impl Write) -> Result<()> {
     let blocks = fs.blocks().count();
     let Some(info) = fs.blocks().nth(block as usize) else {
         bail!("{}: there is no block {block}; the last one is {}", args.image.display(), blocks - 1)
@@ -230,7 +230,7 @@ fn tag_text(tag: &SlotTag) -> String {
 }
 
 /// The entries of the index, or those of one inode.
-fn index(fs: &mut Fs<Chip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+fn index(fs: &mut Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
     let (mut outcome, mut found) = (Ok(()), false);
     fs.index_entries(&mut |entry| {
         let belongs = args.ino.is_none_or(|ino| ino == entry.ino);

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
-use emulator::{Chip, Profile};
+use emulator::Profile;
 use flexfs_core::{CheckReport, Error, Fs};
 use nand::{Nand, NandError};
 use serde_json::{Value, json};
 
 use super::repair::{self, Repaired};
 use super::{ERRORS_CORRECTED, ERRORS_LEFT, summary};
+use crate::any_chip::AnyChip;
 use crate::image::{self, Content};
 use crate::output::{self, grouped};
 use crate::tree::{Tree, damage, shown};
@@ -89,12 +90,12 @@ fn to_json(path: &Path, verdict: &FilesVerdict, repaired: Option<&Repaired>) -> 
     })
 }
 
-fn check(fs: &mut Fs<Chip>, path: &Path) -> Result<FilesVerdict> {
+fn check(fs: &mut Fs<AnyChip>, path: &Path) -> Result<FilesVerdict> {
     let report = match fs.check() {
         Ok(report) => report,
         Err(error) => found_corrupt(error, path)?,
     };
-    let (chip, chip_bytes) = (fs.chip().profile().name.clone(), fs.chip().geometry().native_bytes());
+    let (chip, chip_bytes) = (fs.chip().name().to_owned(), fs.chip().geometry().native_bytes());
     let losses = match (report.findings.is_empty(), report.files + report.directories) {
         (true, _) => Some(Vec::new()),
         (false, 0) => None,

@@ -5,11 +5,11 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use emulator::Chip;
 use flexfs_core::{Doubt, Ended, Error, Fs, HOST_CACHE_BYTES, MountOptions, Salvaged};
 use rustix::rand::GetRandomFlags;
 use serde_json::{Value, json};
 
+use crate::any_chip::AnyChip;
 use crate::clock::now_ns;
 use crate::image;
 use crate::output::grouped;
@@ -52,7 +52,7 @@ pub fn repair(path: &Path, everything: bool) -> Result<Repaired> {
 }
 
 /// Mends a volume that could be mounted.
-fn mend(mut fs: Fs<Chip>, everything: bool, options: &MountOptions) -> Result<(Fs<Chip>, Repaired), Error> {
+fn mend(mut fs: Fs<AnyChip>, everything: bool, options: &MountOptions) -> Result<(Fs<AnyChip>, Repaired), Error> {
     let info = fs.info()?;
     let ended = info.ended;
     let as_it_is = if info.clean || ended.is_some() { Repaired::Nothing } else { Repaired::Recovered };
@@ -76,7 +76,7 @@ fn mend(mut fs: Fs<Chip>, everything: bool, options: &MountOptions) -> Result<(F
     }
 }
 
-fn rebuild(chip: Chip, options: &MountOptions) -> Result<(Fs<Chip>, Repaired), Error> {
+fn rebuild(chip: AnyChip, options: &MountOptions) -> Result<(Fs<AnyChip>, Repaired), Error> {
     let mut volume_id = [0; 16];
     // Without chance there is still the time.
     if rustix::rand::getrandom(&mut volume_id, GetRandomFlags::empty()).is_err() {

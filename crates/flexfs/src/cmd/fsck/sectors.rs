@@ -84,7 +84,7 @@ fn print(path: &Path, layer: &FtlImage, verdict: &SectorsVerdict, written: Optio
 
 /// Opens the translation layer in the image itself, which recovers it; what that wrote, where it could be opened.
 fn recover(path: &Path) -> Result<Option<Counts>> {
-    let chip = image::open_chip(path, false)?;
+    let chip = image::open_emulated(path, false)?;
     let device = match Device::open(chip, Options::default()) {
         Ok(device) => device,
         Err(error) => return found(error, path).map(|_| None),

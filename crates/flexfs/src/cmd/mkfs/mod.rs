@@ -1,18 +1,21 @@
-//! `flexfs mkfs`: a new chip in an image file, formatted, and filled if so asked; with `--ftl`, by `sectors`.
+//! `flexfs mkfs`: a new chip in an image file, formatted, and filled if so asked; with `--ftl`, by `sectors`; a real chip, by
+//! `device`.
 //!
 //! Invariant: what `--from` makes depends on the tree, the options and `SOURCE_DATE_EPOCH` alone.
 
+mod device;
 mod sectors;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use emulator::Profile;
 use flexfs_core::{FormatOptions, ROOT_INO};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::any_chip::is_device;
 use crate::host::At;
 use crate::interrupt::Interrupt;
 use crate::new_image::{self, NewChip, NewImage};
@@ -25,12 +28,31 @@ use crate::{chips, cli, image, output, progress, size};
 /// What builders of reproducible things say the time is, seconds since 1970.
 const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
+/// Where devices have their names, and below it where files have theirs.
+const DEVICES: [&str; 2] = ["/dev", "/dev/shm"];
+
+/// The chip that was made, or formatted.
+struct MadeChip {
+    name: String,
+    bytes: u64,
+    block_bytes: u64,
+}
+
 pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
+    if is_device(&args.image) {
+        return device::run(args);
+    }
+    check_is_place_of_files(&args.image)?;
+    let Some(size) = args.size else {
+        let path = args.image.display();
+        output::complain(&format!("{path}: an image needs a size; give it one, like --size 512MiB"));
+        return Ok(ExitCode::from(cli::WRONG_USAGE));
+    };
     if let Some(scheme) = args.layer.ftl {
-        return sectors::run(args, scheme);
+        return sectors::run(args, size, scheme);
     }
     let path = args.image.display();
-    let profile = chips::sized(&args.profile, args.size, "--size").map_err(|why| anyhow!("{path}: {why}"))?;
+    let profile = chips::sized(&args.profile, size, "--size").map_err(|why| anyhow!("{path}: {why}"))?;
     match &args.from {
         None => {
             let mut new = NewImage::unique(&profile, &args.label)?;
@@ -41,7 +63,18 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
         }
         Some(source) => make_from(source, args, &profile)?,
     }
-    report(args, &profile)
+    let (name, bytes, block_bytes) = (profile.name.clone(), profile.capacity_bytes(), profile.block_bytes());
+    report(args, &MadeChip { name, bytes, block_bytes })
+}
+
+/// A device that is not there is not made, nor is a file in its place.
+fn check_is_place_of_files(path: &Path) -> Result<()> {
+    let [devices, files] = DEVICES;
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
+    if parent.starts_with(devices) && !parent.starts_with(files) && !path.exists() {
+        bail!("{}: no such device; an image is made elsewhere", path.display());
+    }
+    Ok(())
 }
 
 fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
@@ -87,16 +120,16 @@ fn source_date_ns() -> Result<Option<i64>> {
     ns.map(Some).ok_or_else(|| anyhow!("{EPOCH_VARIABLE}: \"{text}\" is no time; set seconds since 1970"))
 }
 
-fn report(args: &cli::Mkfs, profile: &Profile) -> Result<ExitCode> {
+fn report(args: &cli::Mkfs, chip: &MadeChip) -> Result<ExitCode> {
     let path = args.image.display();
     let mut fs = image::probe(&args.image)?.into_files(&args.image)?;
     let info = fs.info().map_err(|error| anyhow!("{path}: {}", image::explain(&error, &args.image)))?;
     if args.json {
         let object = json!({
             "image": args.image,
-            "profile": profile.name,
-            "chip_bytes": profile.capacity_bytes(),
-            "block_bytes": profile.block_bytes(),
+            "profile": chip.name,
+            "chip_bytes": chip.bytes,
+            "block_bytes": chip.block_bytes,
             "capacity_bytes": info.capacity_bytes,
             "used_bytes": info.used_bytes,
             "files": info.files,
@@ -107,7 +140,7 @@ fn report(args: &cli::Mkfs, profile: &Profile) -> Result<ExitCode> {
         output::say(&object.to_string())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (chip, usable) = (size::human(profile.capacity_bytes()), size::human(info.capacity_bytes));
+    let (size, usable) = (size::human(chip.bytes), size::human(info.capacity_bytes));
     let filled = match &args.from {
         Some(source) => {
             let (used, files) = (size::human(info.used_bytes), grouped(info.files));
@@ -115,6 +148,6 @@ fn report(args: &cli::Mkfs, profile: &Profile) -> Result<ExitCode> {
         }
         None => String::new(),
     };
-    output::say(&format!("{path}: a {chip} chip ({}), formatted, {usable} for files{filled}", profile.name))?;
+    output::say(&format!("{path}: a {size} chip ({}), formatted, {usable} for files{filled}", chip.name))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -15,9 +15,9 @@ use crate::output::grouped;
 use crate::translation::described;
 use crate::{chips, cli, output, size};
 
-pub fn run(args: &cli::Mkfs, scheme: Scheme) -> Result<ExitCode> {
+pub fn run(args: &cli::Mkfs, size: u64, scheme: Scheme) -> Result<ExitCode> {
     let path = args.image.display();
-    let profile = chips::fitted(&args.profile, args.size, "--size").map_err(|why| anyhow!("{path}: {why}"))?;
+    let profile = chips::fitted(&args.profile, size, "--size").map_err(|why| anyhow!("{path}: {why}"))?;
     let new = NewChip { replace: args.force, ..NewChip::unique(&profile)? };
     let volume = u32::from_le_bytes(new_image::by_chance()?);
     let (sectors, sector_bytes) = new_image::make_with(&args.image, &new, |chip, _| {

@@ -62,7 +62,7 @@ fn is_of_files(bytes: &[u8]) -> bool {
 /// Decisions, made again on a copy of their image.
 fn decisions(args: &cli::Replay, recording: &[u8], image: &Path) -> Result<String> {
     let shown = args.recording.display();
-    let chip = image::open_chip(image, true)?.snapshot();
+    let chip = image::open_emulated(image, true)?.snapshot();
     let replayed = record::replay(recording, chip).map_err(|error| anyhow!("{shown}: {error}"))?;
     let record::Replayed { events, programs, erases, jobs } = replayed;
     Ok(match args.json {

@@ -1,0 +1,164 @@
+//! The chip under a volume: emulated, in an image file or in RAM, or real, behind an MTD device of Linux.
+//!
+//! Invariant: the file system drives either in the same way; properties of emulated chips alone are asked for by
+//! [`AnyChip::emulated`].
+
+use std::path::{Path, PathBuf};
+
+use emulator::{Chip, Counters, EmulatorError, Trace};
+use mtd::{ChipCells, Mtd, MtdError, MtdNumber, PageReads};
+use nand::{Geometry, Nand, NandWrapper};
+use torture::record::TracedChip;
+
+use crate::counted_chip::CountedChip;
+
+/// Erases that a block of one bit a cell endures, unless somebody says how many.
+pub const USUAL_ENDURANCE: u32 = 100_000;
+
+/// Set to `apart`, it has pages read as on a kernel without `MEMREAD`, which came with Linux 6.1.
+const READS_VARIABLE: &str = "FLEXFS_MTD_READS";
+
+/// A chip.
+pub enum AnyChip {
+    Emulated(Box<Chip>),
+    Real(Box<CountedChip<Mtd>>),
+}
+
+/// Why a chip could not be opened.
+pub enum OpenFailure {
+    Image(EmulatorError),
+    Device(MtdError),
+}
+
+impl OpenFailure {
+    /// Whether somebody else has it open.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::Image(EmulatorError::InUse { .. }) | Self::Device(MtdError::InUse { .. }))
+    }
+}
+
+impl From<Chip> for AnyChip {
+    fn from(chip: Chip) -> Self {
+        Self::Emulated(Box::new(chip))
+    }
+}
+
+/// Whether a name is that of an MTD device, and not of an image.
+pub fn is_device(path: &Path) -> bool {
+    MtdNumber::of(path).is_some()
+}
+
+impl AnyChip {
+    /// Opens the chip in an image file, or behind a device.
+    pub fn open(path: &Path, read_only: bool) -> Result<Self, OpenFailure> {
+        if is_device(path) {
+            return Self::open_device(path, read_only).map_err(OpenFailure::Device);
+        }
+        Chip::open_image(path, read_only).map(Self::from).map_err(OpenFailure::Image)
+    }
+
+    fn open_device(path: &Path, read_only: bool) -> Result<Self, MtdError> {
+        let apart = std::env::var_os(READS_VARIABLE).is_some_and(|reads| reads == "apart");
+        let reads = if apart { PageReads::Apart } else { PageReads::Together };
+        let chip = Mtd::open(path, read_only, reads, cells)?;
+        Ok(Self::Real(Box::new(CountedChip::new(chip))))
+    }
+
+    /// The emulated chip, if this is an emulated chip.
+    pub fn emulated(&self) -> Option<&Chip> {
+        match self {
+            Self::Emulated(chip) => Some(chip),
+            Self::Real(_) => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub fn emulated_mut(&mut self) -> Option<&mut Chip> {
+        match self {
+            Self::Emulated(chip) => Some(chip),
+            Self::Real(_) => None,
+        }
+    }
+
+    /// The emulated chip, or the device that it is behind.
+    pub fn into_emulated(self) -> Result<Chip, PathBuf> {
+        match self {
+            Self::Emulated(chip) => Ok(*chip),
+            Self::Real(chip) => Err(chip.inner().path().to_path_buf()),
+        }
+    }
+
+    /// Its name: of an emulated chip its profile's, of a real chip the name that its driver gives it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Emulated(chip) => &chip.profile().name,
+            Self::Real(chip) => chip.inner().name(),
+        }
+    }
+
+    /// What has been done to it since it was opened.
+    pub fn counters(&self) -> &Counters {
+        match self {
+            Self::Emulated(chip) => chip.counters(),
+            Self::Real(chip) => chip.counters(),
+        }
+    }
+
+    /// Forgets the reads of an image that is left as it is.
+    pub fn forget_reads(&mut self) {
+        if let Self::Emulated(chip) = self {
+            chip.forget_reads();
+        }
+    }
+
+    /// Makes changes of the chip last: on the disk under an image; a real chip needs nothing.
+    pub fn sync(&mut self) -> Result<(), EmulatorError> {
+        match self {
+            Self::Emulated(chip) => chip.sync_image(),
+            Self::Real(_) => Ok(()),
+        }
+    }
+}
+
+/// The cells of the chip behind a device.
+fn cells(geometry: &Geometry, multi_level: bool) -> Result<ChipCells, String> {
+    match multi_level {
+        false => Ok(ChipCells::one_bit(geometry.pages_per_block, USUAL_ENDURANCE)),
+        true => Err("cells of more than one bit, of which Linux does not tell how they are programmed".to_owned()),
+    }
+}
+
+impl NandWrapper for AnyChip {
+    type Inner = dyn Nand + 'static;
+
+    fn inner(&self) -> &Self::Inner {
+        match self {
+            Self::Emulated(chip) => &**chip,
+            Self::Real(chip) => &**chip,
+        }
+    }
+
+    fn inner_mut(&mut self) -> &mut Self::Inner {
+        match self {
+            Self::Emulated(chip) => &mut **chip,
+            Self::Real(chip) => &mut **chip,
+        }
+    }
+}
+
+/// Of a real chip nothing is traced: only an emulated chip can do the same again.
+impl TracedChip for AnyChip {
+    fn chip_ns(&self) -> u64 {
+        self.emulated().map_or(0, Chip::now_ns)
+    }
+
+    fn start_trace(&mut self) {
+        if let Self::Emulated(chip) = self {
+            chip.start_trace(usize::MAX);
+        }
+    }
+
+    fn take_trace(&mut self) -> Trace {
+        self.emulated_mut().map(Chip::take_trace).unwrap_or_default()
+    }
+}

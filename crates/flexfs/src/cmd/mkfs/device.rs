@@ -1,0 +1,107 @@
+//! `flexfs mkfs` of a real chip: the one behind an MTD device.
+//!
+//! Invariant: nothing is erased before every reason to refuse has been looked for.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow, bail};
+use flexfs_core::{FormatOptions, Fs};
+use mtd::{MtdNumber, Occupant, occupant_of};
+use nand::{Cause, Nand};
+
+use super::{MadeChip, report};
+use crate::any_chip::AnyChip;
+use crate::new_image::format_options;
+use crate::{cli, image, output};
+
+/// Spare bytes that a tag takes, one for each slot of at most 4 KiB.
+const TAG_BYTES: u32 = 32;
+const SLOT_BYTES_MAX: u32 = 4096;
+
+/// What Linux cannot be asked.
+const UNCOVERED: &str = "Linux does not tell whether the chip's ECC covers spare bytes: where it does not, a wrong bit in a tag costs its \
+                         page, which then reads as an error";
+
+pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
+    let path = args.image.as_path();
+    check_options(args)?;
+    check_unoccupied(path)?;
+    let mut chip = image::open_chip(path, false)?;
+    check_spare(path, &chip)?;
+    if !args.force {
+        check_blank(path, &mut chip)?;
+    }
+    output::complain(&format!("{}: {UNCOVERED}", path.display()));
+    let usual = format_options(&args.label)?;
+    let volume_id = args.volume_id.unwrap_or(usual.volume_id);
+    let format = FormatOptions { volume_id, goal: args.lifetime, blank: false, ..usual };
+    let formatted = Fs::format(&mut chip, &format);
+    formatted.map_err(|error| anyhow!("{}: {}", path.display(), image::explain(&error, path)))?;
+    let made = MadeChip {
+        name: chip.name().to_owned(),
+        bytes: chip.geometry().native_bytes(),
+        block_bytes: chip.geometry().block_bytes(),
+    };
+    drop(chip);
+    report(args, &made)
+}
+
+/// A device has its size, and is no place to try translation layers on.
+fn check_options(args: &cli::Mkfs) -> Result<()> {
+    let path = args.image.display();
+    if args.layer.ftl.is_some() {
+        bail!("{path}: --ftl makes images; leave it out, or name an image file");
+    }
+    if args.size.is_some() {
+        bail!("{path}: a device has a size of its own; leave out --size");
+    }
+    if args.from.is_some() {
+        bail!("{path}: --from makes images; mount the device and copy the files");
+    }
+    Ok(())
+}
+
+/// The kernel lets a device be erased under whoever uses it by another name.
+fn check_unoccupied(path: &Path) -> Result<()> {
+    let shown = path.display();
+    match MtdNumber::of(path).and_then(|device| occupant_of(device.number)) {
+        None => Ok(()),
+        Some(Occupant::Ubi(ubi)) => {
+            bail!("{shown}: in use: UBI is attached to it as {ubi}; `ubidetach -p {shown}` first")
+        }
+        Some(Occupant::Mounted { kind, at }) => {
+            bail!("{shown}: in use: a file system ({kind}) on it is mounted on {at}; `umount {at}` first")
+        }
+    }
+}
+
+fn check_spare(path: &Path, chip: &AnyChip) -> Result<()> {
+    let geometry = chip.geometry();
+    let needed = TAG_BYTES * geometry.page_bytes.div_ceil(SLOT_BYTES_MAX);
+    if geometry.spare_bytes >= needed {
+        return Ok(());
+    }
+    bail!(
+        "{}: its driver leaves {} spare bytes free on each page of {} bytes; FlexFS needs {needed} there",
+        path.display(),
+        geometry.spare_bytes,
+        geometry.page_bytes
+    )
+}
+
+/// Whoever fills a block begins with its first page.
+fn check_blank(path: &Path, chip: &mut AnyChip) -> Result<()> {
+    let geometry = chip.geometry().clone();
+    let (mut data, mut spare) = (vec![0; geometry.page_bytes as usize], vec![0; geometry.spare_bytes as usize]);
+    for block in (0..geometry.blocks).filter(|&block| !chip.is_bad(block)).collect::<Vec<_>>() {
+        let read = chip.read(block, 0, 0, &mut data, &mut spare, Cause::Metadata);
+        if read.is_err() || data.iter().chain(&spare).any(|&byte| byte != 0xFF) {
+            bail!(
+                "{}: not blank: block {block} holds something; erase the chip for a FlexFS with --force (all on it is lost)",
+                path.display()
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+# guards: what must not be formatted, mounted or checked is refused in a line that says why.
+modprobe mtdblock
+modprobe nandsim id_bytes=0x20,0xf2,0x00,0x15 parts=128,128
+expect 1 "no such device" flexfs mkfs /dev/mtd7 --size 16MiB
+[ ! -e /dev/mtd7 ] || fault "a file was made in place of a device"
+expect 1 "leave out --size" flexfs mkfs $device --size 16MiB
+expect 1 "read-only device; name /dev/mtd1" flexfs mkfs /dev/mtd1ro
+expect 1 "not a regular file" flexfs mkfs /dev/mtdblock1 --size 16MiB --force
+
+modprobe ubi
+ubiattach -m 0 >/dev/null
+expect 1 "UBI is attached to it as ubi0" flexfs mkfs $device --force
+ubidetach -m 0
+expect 1 "not blank" flexfs mkfs $device
+
+flash_erase -q /dev/mtd1 0 0
+modprobe jffs2
+mount -t jffs2 mtd1 /mnt
+expect 1 "(jffs2) on it is mounted on /mnt" flexfs mkfs /dev/mtd1 --force
+umount /mnt
+expect 1 "not blank" flexfs mkfs /dev/mtd1
+
+expect 0 formatted flexfs mkfs $device --force
+expect 1 "not blank" flexfs mkfs $device
+mount_it
+for command in "mkfs $device --force" "mount $device /tmp"; do expect 1 "mounted on /mnt; `umount /mnt` first" flexfs $command; done
+expect 8 "in use: it is mounted on /mnt" flexfs fsck $device
+expect 0 mtd0 flexfs top --once $device
+cp /bin/busybox /mnt/
+unmount
+expect 0 busybox flexfs ls $device /
+expect 0 "" flexfs get $device /busybox /tmp/busybox
+cmp /tmp/busybox /bin/busybox || fault "get gives other bytes"
+expect 0 clean flexfs fsck /dev/mtd0ro
+mount_it -o ro && { touch /mnt/new 2>/dev/null && fault "a mount for reading alone takes files"; unmount; }
+rmmod nandsim
+modprobe nandsim id_bytes=0x20,0xf2,0x00,0x15 bch=8
+expect 1 "leaves 10 spare bytes free on each page of 2048 bytes; FlexFS needs 32" flexfs mkfs $device
+rmmod nandsim
+modprobe nandsim id_bytes=0x20,0xdc,0x04,0x36
+expect 1 "more than one bit" flexfs mkfs $device
+echo "guards: $faults faults"
+exit $faults
