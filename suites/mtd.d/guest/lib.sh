@@ -17,7 +17,7 @@ mounted() { grep -q " /mnt .*fuse.flexfs" /proc/self/mountinfo; }
 mount_it() { flexfs mount -b "$@" $device /mnt && mounted || { fault "it cannot be mounted"; return 1; }; }
 unmount() {
     umount /mnt || fault "it cannot be unmounted"
-    while flexfs info $device 2>&1 | grep -q "in use"; do sleep 1; done
+    while pidof flexfs >/dev/null; do sleep 1; done
 }
 check_clean() { flexfs fsck $device >/tmp/fsck 2>&1 || fault "fsck: $? $(tail -3 /tmp/fsck)"; }
 
