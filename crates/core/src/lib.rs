@@ -28,6 +28,7 @@ mod store;
 
 pub use check::CheckReport;
 pub use error::{Error, Result};
+pub use format::cells::CellRecord;
 pub use format::inode::{Ino, ROOT_INO, kind};
 pub use format::manager::ManagerRecord;
 pub use fs::Fs;
@@ -35,7 +36,7 @@ pub use fs::types::*;
 pub use manage::admission::AdmittedShare;
 pub use manage::life::{Outlook, Wanted};
 pub use manage::work::WorkKind;
-pub use mount::format::{FormatOptions, most_blocks};
+pub use mount::format::{FormatOptions, most_blocks, recorded_cells};
 pub use policy::admission::{Admission, SlcRule};
 pub use policy::allocate::{Allocate, predicted_idle_ns};
 pub use policy::migrate::Power;

@@ -145,6 +145,14 @@ fn newest_in<N: Nand>(
     Ok(Ok(None))
 }
 
+/// The anchor on the first page of a block, if there is one.
+pub fn first_anchor<N: Nand>(nand: &mut N, shape: &Shape, block: u32) -> Result<Option<Anchor>> {
+    match read_page(nand, shape, block, 0)? {
+        Page::Anchor(anchor) => Ok(Some(*anchor)),
+        Page::Blank | Page::OtherVersion(_) | Page::Other => Ok(None),
+    }
+}
+
 /// Whether two pages of the pair hold the newest clean anchor.
 pub fn stands_twice<N: Nand>(nand: &mut N, shape: &Shape, pair: [u32; 2]) -> Result<bool> {
     let mut clean = Vec::new();

@@ -11,6 +11,7 @@ use nand::Cause;
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::cells::CellRecord;
 use super::manager::{ManagerRecord, RawRecord};
 use super::page::LEVELS_MAX;
 use super::place::Slot;
@@ -97,6 +98,8 @@ pub struct Anchor {
     pub now_ns: i64,
     /// What the wear manager knows of the volume's life.
     pub manager: ManagerRecord,
+    /// What was told of the chip's cells when the volume was made.
+    pub cells: CellRecord,
     pub heads: Vec<HeadAt>,
     /// Blocks named since the checkpoint for heads whose last block could not name one.
     pub names: Vec<Named>,
@@ -140,7 +143,7 @@ struct Fixed {
     recoveries: U16,
     table_count: U16,
     change_count: U32,
-    pad: U64,
+    cells: [u8; 8],
 }
 
 const FIXED_BYTES: usize = size_of::<Fixed>();
@@ -220,7 +223,7 @@ impl Anchor {
             recoveries: U16::new(self.recoveries.min(u32::from(u16::MAX)) as u16),
             table_count: U16::new(self.tables.len() as u16),
             change_count: U32::new(self.changes.len() as u32),
-            pad: U64::new(0),
+            cells: self.cells.encode(),
         };
         let [_, otherwise @ ..] = self.written_bytes;
         fixed.written_otherwise = otherwise.map(U64::new);
@@ -289,6 +292,7 @@ impl Anchor {
             created_ns: fixed.created_ns.get(),
             now_ns: fixed.now_ns.get(),
             manager: ManagerRecord::decode(&fixed.manager),
+            cells: CellRecord::decode(fixed.cells),
             heads: heads.chunks_exact(HEAD_BYTES).filter_map(head_at).collect(),
             names: names.chunks_exact(NAME_BYTES).filter_map(named).collect(),
             tables: tables.chunks_exact(TABLE_BYTES).map(wide).collect(),

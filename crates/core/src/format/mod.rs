@@ -4,6 +4,7 @@
 //! within its stated ranges or refuses; `docs/FORMAT.md` describes the same bytes field by field.
 
 pub mod anchor;
+pub mod cells;
 pub mod crc;
 pub mod inode;
 pub mod key;

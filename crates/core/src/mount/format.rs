@@ -12,6 +12,7 @@ use crate::flash::shape::{Shape, slot_bytes};
 use crate::flash::slots::Slots;
 use crate::flash::{Flash, Phase};
 use crate::format::anchor::{ANCHOR_BLOCKS, LABEL_BYTES, fits_tables};
+use crate::format::cells::CellRecord;
 use crate::format::crc::crc32c;
 use crate::format::inode::{Inode, ROOT_INO, kind};
 use crate::format::manager::ManagerRecord;
@@ -39,6 +40,8 @@ pub struct FormatOptions {
     pub blank: bool,
     /// The life that is to be guaranteed from now on, if one is.
     pub goal: Option<Goal>,
+    /// What is known of the chip's cells, for whoever opens the chip next.
+    pub cells: CellRecord,
     pub now_ns: i64,
 }
 
@@ -53,6 +56,7 @@ impl Default for FormatOptions {
             root_gid: 0,
             blank: false,
             goal: None,
+            cells: CellRecord::default(),
             now_ns: 0,
         }
     }
@@ -66,6 +70,18 @@ pub fn most_blocks(page_bytes: u32) -> u32 {
         tables += 1;
     }
     u32::try_from(tables * (slot_bytes / BLOCK_BYTES)).unwrap_or(u32::MAX)
+}
+
+/// What was told of a chip's cells when the volume on it was made, read without knowing how they are programmed: the first
+/// page of a block is the same in every order. `None`: there is no volume, or nothing was told.
+pub fn recorded_cells<N: Nand>(nand: &mut N) -> Result<Option<CellRecord>> {
+    let shape = Shape::of(nand)?;
+    for block in 0..ANCHOR_BLOCKS.min(shape.geometry.blocks) {
+        if let Some(anchor) = newest::first_anchor(nand, &shape, block)? {
+            return Ok(Some(anchor.cells).filter(CellRecord::is_told));
+        }
+    }
+    Ok(None)
 }
 
 /// Formats the chip; everything on it is lost. A chip that cannot carry a volume is refused unchanged.
@@ -112,6 +128,7 @@ pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
         manager: options.goal.map_or_else(ManagerRecord::default, |goal| {
             ManagerRecord::new(goal.life_ns, goal.window_ns, options.now_ns)
         }),
+        cells: options.cells,
     };
     let mut store = Store::new(flash, Index::default(), volume, tables, mount);
     let mode = kind::DIR | options.root_mode & 0o7777;

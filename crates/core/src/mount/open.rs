@@ -74,6 +74,7 @@ fn before_replay<N: Nand>(nand: N, shape: Shape, found: &Found, options: MountOp
         hash_seed: name_seed(&anchor.volume_id),
         clean: anchor.clean,
         manager: anchor.manager,
+        cells: anchor.cells,
     };
     let index = Index::new(Tree { root: anchor.root, pages: anchor.index_pages }, anchor.reserved_chunks);
     Store::new(flash, index, volume, tables, options)

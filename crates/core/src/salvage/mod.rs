@@ -27,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::flash::shape::Shape;
 use crate::flash::{Flash, Phase, newest};
 use crate::format::anchor::{ANCHOR_BLOCKS, Anchor};
+use crate::format::cells::CellRecord;
 use crate::format::inode::ROOT_INO;
 use crate::format::key::Key;
 use crate::format::manager::ManagerRecord;
@@ -95,6 +96,7 @@ pub fn salvage<N: Nand>(
         hash_seed: 0,
         clean: false,
         manager: ManagerRecord::default(),
+        cells: CellRecord::default(),
     };
     let mut store = Store::new(flash, Index::default(), volume, tables, options);
     match (Mender { store: &mut store }).salvage_all(anchor, told) {
@@ -169,6 +171,7 @@ impl<N: Nand> Mender<'_, N> {
             volume.id = anchor.volume_id;
             volume.label.clone_from(&anchor.label);
             volume.created_ns = anchor.created_ns;
+            volume.cells = anchor.cells;
             volume.epoch = anchor.epoch + 1;
             volume.checkpoint = anchor.checkpoint;
             volume.next_ino = volume.next_ino.max(anchor.next_ino);

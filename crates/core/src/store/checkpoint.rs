@@ -238,6 +238,7 @@ impl Checkpointer {
             created_ns: records.volume.created_ns,
             now_ns: job.now_ns,
             manager: records.volume.manager,
+            cells: records.volume.cells,
             heads,
             names: Vec::new(),
             tables: job.tables.slots.clone(),

@@ -15,6 +15,7 @@ use super::write_buffer::WriteBuffer;
 use crate::error::{Error, Result};
 use crate::flash::slots::Slots;
 use crate::flash::{Flash, Moved, MovedPage, STEP_READS};
+use crate::format::cells::CellRecord;
 use crate::format::inode::{Ino, Inode};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::manager::ManagerRecord;
@@ -44,6 +45,8 @@ pub struct Volume {
     pub clean: bool,
     /// What the wear manager knows of the volume's life.
     pub manager: ManagerRecord,
+    /// What was told of the chip's cells when the volume was made.
+    pub cells: CellRecord,
 }
 
 /// The records of a volume.

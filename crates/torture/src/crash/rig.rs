@@ -56,11 +56,9 @@ impl Rig {
             volume_id,
             label: "lab".into(),
             root_mode: ROOT_MODE,
-            root_uid: 0,
-            root_gid: 0,
             blank: chip.emulated().operations() == 0,
-            goal: None,
             now_ns: BASE_NS,
+            ..FormatOptions::default()
         };
         Fs::format(chip, &format).map_err(|error| format!("format: {error}"))
     }
