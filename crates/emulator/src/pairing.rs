@@ -41,6 +41,17 @@ pub struct Programming {
     pub pairing_stride: u32,
 }
 
+impl Programming {
+    /// How a block of so many pages is programmed, with one bit a cell and with `bits`.
+    ///
+    /// # Errors
+    /// The pairing does not go with so many pages or bits.
+    pub fn layouts(&self, pages_per_block: u32, bits: u8) -> Result<[Layout; 2], ProfileError> {
+        let Pages { slc, native, .. } = pages(self, pages_per_block, bits)?;
+        Ok([slc, native])
+    }
+}
+
 /// What the pages of a block are to each other.
 pub(crate) struct Pages {
     /// For each page its level on the word line: 0 is the LSB page, the only one SLC mode uses.

@@ -6,14 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use emulator::{Chip, Counters, EmulatorError, Trace};
-use mtd::{ChipCells, Mtd, MtdError, MtdNumber, PageReads};
-use nand::{Geometry, Nand, NandWrapper};
+use flexfs_core::{CellRecord, recorded_cells};
+use mtd::{Mtd, MtdError, MtdNumber, PageReads};
+use nand::{Nand, NandWrapper};
 use torture::record::TracedChip;
 
 use crate::counted_chip::CountedChip;
-
-/// Erases that a block of one bit a cell endures, unless somebody says how many.
-pub const USUAL_ENDURANCE: u32 = 100_000;
+use crate::real_cells::{self, USUAL_ENDURANCE};
 
 /// Set to `apart`, it has pages read as on a kernel without `MEMREAD`, which came with Linux 6.1.
 const READS_VARIABLE: &str = "FLEXFS_MTD_READS";
@@ -60,8 +59,20 @@ impl AnyChip {
     fn open_device(path: &Path, read_only: bool) -> Result<Self, MtdError> {
         let apart = std::env::var_os(READS_VARIABLE).is_some_and(|reads| reads == "apart");
         let reads = if apart { PageReads::Apart } else { PageReads::Together };
-        let chip = Mtd::open(path, read_only, reads, cells)?;
+        let mut chip = Mtd::open(path, read_only, reads, USUAL_ENDURANCE)?;
+        // Where it cannot be read, or carries no volume, the mount that follows says so.
+        if let Ok(Some(record)) = recorded_cells(&mut chip) {
+            set_cells(&mut chip, &record)?;
+        }
         Ok(Self::Real(Box::new(CountedChip::new(chip))))
+    }
+
+    /// The chip behind a device, if it is a real chip.
+    pub fn real_mut(&mut self) -> Option<&mut Mtd> {
+        match self {
+            Self::Emulated(_) => None,
+            Self::Real(chip) => Some(chip.inner_mut()),
+        }
     }
 
     /// The emulated chip, if this is an emulated chip.
@@ -120,12 +131,11 @@ impl AnyChip {
     }
 }
 
-/// The cells of the chip behind a device.
-fn cells(geometry: &Geometry, multi_level: bool) -> Result<ChipCells, String> {
-    match multi_level {
-        false => Ok(ChipCells::one_bit(geometry.pages_per_block, USUAL_ENDURANCE)),
-        true => Err("cells of more than one bit, of which Linux does not tell how they are programmed".to_owned()),
-    }
+/// Drives a chip by what a volume keeps, or is to keep, of its cells.
+pub fn set_cells(chip: &mut Mtd, record: &CellRecord) -> Result<(), MtdError> {
+    let cells = real_cells::chip_cells(record, chip.geometry());
+    chip.set_cells(cells.map_err(|why| MtdError::Shape { path: chip.path().to_path_buf(), why })?);
+    Ok(())
 }
 
 impl NandWrapper for AnyChip {

@@ -4,7 +4,8 @@
 //!
 //! - the host: `host`, `host_attributes`, `destination`, `clock`, `interrupt`, `program`;
 //! - words for people: `output`, `progress`, `size`, `time_span`;
-//! - chips: `block_kind`, `chips`, `chip_figures`, `counted_chip`, `any_chip`;
+//! - chips: `block_kind`, `chips`, `chip_figures`, `real_cells`, `counted_chip`,
+//!   `any_chip`;
 //! - servers that run already: `mount_table`, `monitor`, `holder`, `waiting`;
 //! - images: `foreign`, `root_damage`, `translation`, `image`, `new_image`;
 //! - volumes: `health`, `figures`, `attribute_names`, `tree`, `fuse`;
@@ -42,6 +43,7 @@ mod output;
 mod play_in;
 mod program;
 mod progress;
+mod real_cells;
 mod root_damage;
 mod size;
 mod time_span;

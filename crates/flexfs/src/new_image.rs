@@ -129,8 +129,8 @@ pub fn format_options(label: &str) -> Result<FormatOptions> {
         root_uid: rustix::process::getuid().as_raw(),
         root_gid: rustix::process::getgid().as_raw(),
         blank: true,
-        goal: None,
         now_ns: now_ns(),
+        ..FormatOptions::default()
     })
 }
 

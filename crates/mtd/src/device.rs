@@ -24,6 +24,7 @@ pub struct Mtd {
     path: PathBuf,
     number: u32,
     name: String,
+    is_multi_level: bool,
     geometry: Geometry,
     cells: ChipCells,
     /// Bad blocks, as the driver told of them when the chip was opened, with all that were marked since.
@@ -40,24 +41,16 @@ fn failed(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> MtdError
 }
 
 impl Mtd {
-    /// Opens the chip behind a device. `cells` is asked for its cells, given the geometry (`bits_per_cell` 1) and whether the
-    /// driver calls it multi-level.
-    pub fn open(
-        path: &Path,
-        read_only: bool,
-        reads: PageReads,
-        cells: impl FnOnce(&Geometry, bool) -> Result<ChipCells, String>,
-    ) -> Result<Self, MtdError> {
+    /// Opens the chip behind a device, at first as a chip of one bit a cell whose blocks endure `endurance` erases.
+    pub fn open(path: &Path, read_only: bool, reads: PageReads, endurance: u32) -> Result<Self, MtdError> {
         let number = MtdNumber::of(path).ok_or_else(|| MtdError::NotMtd { path: path.to_path_buf() })?;
         if number.read_only && !read_only {
             return Err(MtdError::ReadOnly { path: path.to_path_buf(), number: number.number });
         }
         let device = open_alone(path, read_only)?;
         let attributes = MtdAttributes::of(number.number)?;
-        let mut geometry = geometry_of(path, &attributes)?;
-        let shape = |why: String| MtdError::Shape { path: path.to_path_buf(), why };
-        let cells = cells(&geometry, attributes.kind == MULTI_LEVEL).map_err(shape)?;
-        geometry.bits_per_cell = cells.bits_per_cell;
+        let geometry = geometry_of(path, &attributes)?;
+        let cells = ChipCells::one_bit(geometry.pages_per_block, endurance);
         let (all, free) = (attributes.all_spare_bytes as usize, attributes.free_spare_bytes as usize);
         let reader = PageReader::of(&device, reads, all, free)
             .map_err(|errno| failed(path, "the driver does not tell which spare bytes are free")(errno.into()))?;
@@ -70,6 +63,7 @@ impl Mtd {
             path: path.to_path_buf(),
             number: number.number,
             name: attributes.name,
+            is_multi_level: attributes.kind == MULTI_LEVEL,
             page: (vec![0; geometry.page_bytes as usize], vec![0; geometry.spare_bytes as usize]),
             geometry,
             cells,
@@ -77,6 +71,17 @@ impl Mtd {
             correctable_bits: attributes.correctable_bits,
             refresh_bits: attributes.refresh_bits,
         })
+    }
+
+    /// Whether the driver says that its cells hold more than one bit; how many, and how they are programmed, it does not say.
+    pub fn is_multi_level(&self) -> bool {
+        self.is_multi_level
+    }
+
+    /// From now on its cells are these.
+    pub fn set_cells(&mut self, cells: ChipCells) {
+        self.geometry.bits_per_cell = cells.bits_per_cell;
+        self.cells = cells;
     }
 
     /// The device file that it was opened by.

@@ -106,8 +106,11 @@ pub struct Mkfs {
     #[arg(long, value_parser = size::parse)]
     pub size: Option<u64>,
     /// The kind of chip: a built-in profile, or a file that describes one
-    #[arg(long, default_value = Profile::DEFAULT, value_parser = profile(), hide_possible_values = true, help = profile_help())]
-    pub profile: Profile,
+    #[arg(long, value_parser = profile(), hide_possible_values = true, help = mkfs_profile_help())]
+    pub profile: Option<Profile>,
+    /// Erases that a block of a device endures natively [default: the profile's, or 100000 with one bit a cell]
+    #[arg(long, value_name = "ERASES", value_parser = clap::value_parser!(u32).range(1..1 << 24))]
+    pub endurance: Option<u32>,
     /// A name for people, at most 32 bytes
     #[arg(long, default_value = "", value_parser = label)]
     pub label: String,
@@ -131,6 +134,10 @@ pub struct Mkfs {
     pub json: bool,
     #[command(flatten)]
     pub layer: Layer,
+}
+
+fn mkfs_profile_help() -> String {
+    format!("{} [default: {}; of a device with more than one bit a cell none]", profile_help(), Profile::DEFAULT)
 }
 
 /// Show the structures of a volume: checkpoint, block map, tags and nodes, index.

@@ -5,14 +5,15 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, bail};
-use flexfs_core::{FormatOptions, Fs};
+use anyhow::{Result, anyhow, bail, ensure};
+use flexfs_core::{CellRecord, FormatOptions, Fs};
 use mtd::{MtdNumber, Occupant, occupant_of};
 use nand::{Cause, Nand};
 
 use super::{MadeChip, report};
-use crate::any_chip::AnyChip;
+use crate::any_chip::{AnyChip, set_cells};
 use crate::new_image::format_options;
+use crate::real_cells::{USUAL_ENDURANCE, of_profile, one_bit};
 use crate::{cli, image, output};
 
 /// Spare bytes that a tag takes, one for each slot of at most 4 KiB.
@@ -29,13 +30,14 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
     check_unoccupied(path)?;
     let mut chip = image::open_chip(path, false)?;
     check_spare(path, &chip)?;
+    let cells = told_cells(args, &mut chip)?;
     if !args.force {
         check_blank(path, &mut chip)?;
     }
     output::complain(&format!("{}: {UNCOVERED}", path.display()));
     let usual = format_options(&args.label)?;
     let volume_id = args.volume_id.unwrap_or(usual.volume_id);
-    let format = FormatOptions { volume_id, goal: args.lifetime, blank: false, ..usual };
+    let format = FormatOptions { volume_id, goal: args.lifetime, blank: false, cells, ..usual };
     let formatted = Fs::format(&mut chip, &format);
     formatted.map_err(|error| anyhow!("{}: {}", path.display(), image::explain(&error, path)))?;
     let made = MadeChip {
@@ -60,6 +62,39 @@ fn check_options(args: &cli::Mkfs) -> Result<()> {
         bail!("{path}: --from makes images; mount the device and copy the files");
     }
     Ok(())
+}
+
+/// What is told of the chip's cells; the chip is driven by it from now on.
+fn told_cells(args: &cli::Mkfs, chip: &mut AnyChip) -> Result<CellRecord> {
+    let path = args.image.display();
+    let Some(real) = chip.real_mut() else { bail!("{path}: no device") };
+    let mut cells = match (&args.profile, real.is_multi_level()) {
+        (None, false) => one_bit(USUAL_ENDURANCE),
+        (None, true) => bail!(
+            "{path}: its cells hold more than one bit, and Linux does not tell how they are programmed; name a --profile \
+             with bits_per_cell, pairing, pairing_stride and endurance (docs/MTD.md)"
+        ),
+        (Some(profile), multi_level) => {
+            let cells = of_profile(profile).map_err(|why| anyhow!("{path}: {}: {why}", profile.name))?;
+            ensure!(
+                (cells.bits_per_cell > 1) == multi_level,
+                "{path}: the driver says {} a cell, the profile {} says {}",
+                if multi_level { "more than one bit" } else { "one bit" },
+                profile.name,
+                cells.bits_per_cell
+            );
+            cells
+        }
+    };
+    if let Some(erases) = args.endurance {
+        let [slc, native] = &mut cells.endurance;
+        (*slc, *native) = ((*slc).max(erases), erases);
+        if cells.bits_per_cell == 1 {
+            *slc = erases;
+        }
+    }
+    set_cells(real, &cells)?;
+    Ok(cells)
 }
 
 /// The kernel lets a device be erased under whoever uses it by another name.

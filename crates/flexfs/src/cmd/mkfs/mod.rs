@@ -43,6 +43,9 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
         return device::run(args);
     }
     check_is_place_of_files(&args.image)?;
+    if args.endurance.is_some() {
+        bail!("{}: --endurance is for devices; the profile of an image says it", args.image.display());
+    }
     let Some(size) = args.size else {
         let path = args.image.display();
         output::complain(&format!("{path}: an image needs a size; give it one, like --size 512MiB"));
@@ -52,7 +55,8 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
         return sectors::run(args, size, scheme);
     }
     let path = args.image.display();
-    let profile = chips::sized(&args.profile, size, "--size").map_err(|why| anyhow!("{path}: {why}"))?;
+    let profile = chips::sized(&args.profile.clone().unwrap_or_default(), size, "--size")
+        .map_err(|why| anyhow!("{path}: {why}"))?;
     match &args.from {
         None => {
             let mut new = NewImage::unique(&profile, &args.label)?;

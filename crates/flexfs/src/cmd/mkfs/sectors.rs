@@ -17,7 +17,8 @@ use crate::{chips, cli, output, size};
 
 pub fn run(args: &cli::Mkfs, size: u64, scheme: Scheme) -> Result<ExitCode> {
     let path = args.image.display();
-    let profile = chips::fitted(&args.profile, size, "--size").map_err(|why| anyhow!("{path}: {why}"))?;
+    let profile = chips::fitted(&args.profile.clone().unwrap_or_default(), size, "--size")
+        .map_err(|why| anyhow!("{path}: {why}"))?;
     let new = NewChip { replace: args.force, ..NewChip::unique(&profile)? };
     let volume = u32::from_le_bytes(new_image::by_chance()?);
     let (sectors, sector_bytes) = new_image::make_with(&args.image, &new, |chip, _| {
