@@ -38,6 +38,10 @@ modprobe nandsim id_bytes=0x20,0xf2,0x00,0x15 bch=8
 expect 1 "leaves 10 spare bytes free on each page of 2048 bytes; FlexFS needs 32" flexfs mkfs $device
 rmmod nandsim
 modprobe nandsim id_bytes=0x20,0xdc,0x04,0x36
-expect 1 "more than one bit" flexfs mkfs $device
+expect 1 "name a --profile" flexfs mkfs $device
+expect 1 "one page" flexfs mkfs $device --profile tlc-3d
+expect 0 formatted flexfs mkfs $device --profile flexfs-mlc --endurance 4000
+mount_it && unmount
+expect 0 "a block endures 10,000 as SLC, 4,000 natively" flexfs info $device
 echo "guards: $faults faults"
 exit $faults
