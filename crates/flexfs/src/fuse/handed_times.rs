@@ -11,7 +11,7 @@ use flexfs_core::Ino;
 /// Requests that are remembered: many more than can be carried out while a thread waits for the volume.
 const REMEMBERED: usize = 256;
 
-/// A request of the kernel that sets times, by its number; the kernel counts upwards.
+/// A request of the kernel that sets the times of modification and change, by its number; the kernel counts upwards.
 #[derive(Clone, Copy)]
 pub struct TimesRequest {
     pub ino: Ino,

@@ -192,7 +192,9 @@ impl Filesystem for Server {
             Err(errno) => return reply.error(errno),
         };
         let handed_over = times.are_handed_over() && mode.is_none() && uid.is_none() && gid.is_none() && size.is_none();
-        let request = times.ctime_ns.map(|ctime_ns| TimesRequest { ino: ino.0, number: req.unique().0, ctime_ns });
+        // A request that leaves the time of modification as it is replaces none.
+        let ctime_ns = times.ctime_ns.filter(|_| times.mtime.is_some());
+        let request = ctime_ns.map(|ctime_ns| TimesRequest { ino: ino.0, number: req.unique().0, ctime_ns });
         let result = self.volume.change(|fs| {
             if request.is_some_and(|request| self.handed_times.is_overtaken(request)) && handed_over {
                 return fs.getattr(ino.0);
