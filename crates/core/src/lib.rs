@@ -28,6 +28,7 @@ mod store;
 
 pub use check::CheckReport;
 pub use error::{Error, Result};
+pub use flash::shape::spare_bytes_needed;
 pub use format::cells::CellRecord;
 pub use format::inode::{Ino, ROOT_INO, kind};
 pub use format::manager::ManagerRecord;

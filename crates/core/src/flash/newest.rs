@@ -145,12 +145,19 @@ fn newest_in<N: Nand>(
     Ok(Ok(None))
 }
 
-/// The anchor on the first page of a block, if there is one.
-pub fn first_anchor<N: Nand>(nand: &mut N, shape: &Shape, block: u32) -> Result<Option<Anchor>> {
-    match read_page(nand, shape, block, 0)? {
-        Page::Anchor(anchor) => Ok(Some(*anchor)),
-        Page::Blank | Page::OtherVersion(_) | Page::Other => Ok(None),
+/// An anchor on one of the first pages of a good block, in whatever order the others are programmed. Damaged first pages
+/// are passed over.
+pub fn any_early_anchor<N: Nand>(nand: &mut N, shape: &Shape) -> Result<Option<Anchor>> {
+    for unit in 0..FIRST_UNITS {
+        for block in 0..ANCHOR_BLOCKS.min(shape.geometry.blocks) {
+            if !nand.is_bad(block)
+                && let Page::Anchor(anchor) = read_page(nand, shape, block, unit)?
+            {
+                return Ok(Some(*anchor));
+            }
+        }
     }
+    Ok(None)
 }
 
 /// Whether two pages of the pair hold the newest clean anchor.

@@ -17,6 +17,11 @@ pub fn slot_bytes(page_bytes: u32) -> u32 {
     page_bytes.min(CHUNK_BYTES)
 }
 
+/// Spare bytes that the tags of a page take.
+pub fn spare_bytes_needed(page_bytes: u32) -> u32 {
+    page_bytes / slot_bytes(page_bytes).max(1) * TAG_BYTES as u32
+}
+
 /// A chip must have this many blocks: anchors, index, two heads, a reserve.
 const BLOCKS_MIN: u32 = 12;
 
@@ -128,7 +133,7 @@ impl Shape {
         }
         let slot_bytes = slot_bytes(geometry.page_bytes);
         let slots_per_page = geometry.page_bytes / slot_bytes;
-        if (geometry.spare_bytes as usize) < TAG_BYTES * slots_per_page as usize {
+        if geometry.spare_bytes < spare_bytes_needed(geometry.page_bytes) {
             return Err(Error::Unsuitable("each 4 KiB of a page (or smaller page) needs 32 spare bytes for its tag"));
         }
         if !geometry.spare_ecc {

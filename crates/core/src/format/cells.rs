@@ -1,6 +1,6 @@
 //! What a volume keeps of its chip's cells: whoever drives a real chip cannot ask it how they are programmed.
 //!
-//! Invariant: it is written when the volume is made and never changes; nothing in the core depends on it.
+//! Invariant: it is written when the volume is made and never changes; a chip driven with other bits a cell is refused.
 
 use super::tag::{low, wide};
 

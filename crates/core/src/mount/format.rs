@@ -73,15 +73,11 @@ pub fn most_blocks(page_bytes: u32) -> u32 {
 }
 
 /// What was told of a chip's cells when the volume on it was made, read without knowing how they are programmed: the first
-/// page of a block is the same in every order. `None`: there is no volume, or nothing was told.
+/// pages of a block are SLC pages in any order. `None`: there is no volume, or nothing was told.
 pub fn recorded_cells<N: Nand>(nand: &mut N) -> Result<Option<CellRecord>> {
     let shape = Shape::of(nand)?;
-    for block in 0..ANCHOR_BLOCKS.min(shape.geometry.blocks) {
-        if let Some(anchor) = newest::first_anchor(nand, &shape, block)? {
-            return Ok(Some(anchor.cells).filter(CellRecord::is_told));
-        }
-    }
-    Ok(None)
+    let anchor = newest::any_early_anchor(nand, &shape)?;
+    Ok(anchor.map(|anchor| anchor.cells).filter(CellRecord::is_told))
 }
 
 /// Formats the chip; everything on it is lost. A chip that cannot carry a volume is refused unchanged.

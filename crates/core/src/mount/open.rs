@@ -316,7 +316,8 @@ fn close_volume<N: Nand>(store: &mut Store<N>) -> Result<()> {
 pub fn check_anchor(anchor: &Anchor, shape: &Shape) -> Result<()> {
     let same = anchor.blocks == shape.geometry.blocks
         && anchor.slot_bytes as usize == shape.slot_bytes
-        && u64::from(anchor.slots_per_block) == shape.stride;
+        && u64::from(anchor.slots_per_block) == shape.stride
+        && (!anchor.cells.is_told() || anchor.cells.bits_per_cell == shape.geometry.bits_per_cell);
     if !same {
         return Err(Error::NotFlexfs("its anchor describes a chip of another shape"));
     }

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use emulator::{Chip, FaultConfig, Profile, TornKind};
+use emulator::{Chip, Corruption, FaultConfig, Profile, TornKind};
 use nand::{Cause, CellMode, Nand};
 
 use super::{file, flash, formatted, formatted_as, mounted, options};
@@ -20,7 +20,7 @@ use crate::index::delta::Change;
 use crate::policy::wear::Goal;
 use crate::store::budget::Call;
 use crate::store::collector::Why;
-use crate::{Error, FormatOptions, Fs, Ino, MountOptions, Policy, ROOT_INO};
+use crate::{CellRecord, Error, FormatOptions, Fs, Ino, MountOptions, Policy, ROOT_INO};
 
 /// Writes a chunk through the head of hot data, as nothing does by itself yet.
 fn write_hot(fs: &mut Fs<Chip>, ino: Ino, chunk: u64, byte: u8) {
@@ -229,6 +229,31 @@ fn only_a_chip_that_is_known_to_be_new_is_formatted_without_erasing_it() {
     assert_eq!(erased(true).0, 0);
     let (erases, blocks) = erased(false);
     assert_eq!(erases, blocks);
+}
+
+/// A chip of two bits a cell was driven as a chip of one where the first page of the volume could not be read.
+#[test]
+fn cells_are_found_behind_a_damaged_page_and_others_are_refused() {
+    let made = |cells| {
+        let mut profile = Profile::builtin("flexfs-mlc").unwrap();
+        (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 16);
+        let mut chip = Chip::new(&profile, 1).unwrap();
+        Fs::format(&mut chip, &FormatOptions { cells, ..options(false) }).unwrap();
+        chip
+    };
+    assert_eq!(crate::recorded_cells(&mut made(CellRecord::default())), Ok(None));
+    let cells = CellRecord { bits_per_cell: 2, pairing: 1, pairing_stride: 2, endurance: [9000, 3000] };
+    let (mut chip, done) = mounted(made(cells), Policy::BASELINE).unmount(1);
+    done.unwrap();
+    for block in 0..2 {
+        chip.faults_mut().corrupt_page(block, 0, Corruption::Uncorrectable).unwrap();
+    }
+    assert_eq!(crate::recorded_cells(&mut chip), Ok(Some(cells)));
+    let mut fs = mounted(chip, Policy::BASELINE);
+    fs.sync().unwrap();
+    assert_eq!(crate::recorded_cells(&mut fs.into_chip()), Ok(Some(cells)), "kept by each checkpoint");
+    let other = made(CellRecord { bits_per_cell: 3, ..cells });
+    assert!(matches!(Fs::mount(other, MountOptions::default()), Err((_, Error::NotFlexfs(_)))));
 }
 
 /// Blocks were erased from the first on. Where that one held the newest anchor and another block older ones, a cut left
