@@ -43,6 +43,8 @@ pub(crate) struct MtdAttributes {
     pub(crate) page_bytes: u32,
     pub(crate) all_spare_bytes: u32,
     pub(crate) free_spare_bytes: u32,
+    /// Data bytes of a codeword; 0: not told.
+    pub(crate) codeword_bytes: u32,
     /// Bits that can be corrected in each codeword.
     pub(crate) correctable_bits: u32,
     /// Corrected bits from which the driver wants the page to be written anew.
@@ -63,6 +65,7 @@ impl MtdAttributes {
             page_bytes: small(folder, "writesize")?,
             all_spare_bytes: small(folder, "oobsize")?,
             free_spare_bytes: small(folder, "oobavail")?,
+            codeword_bytes: small(folder, "ecc_step_size")?,
             correctable_bits: small(folder, "ecc_strength")?,
             refresh_bits: small(folder, "bitflip_threshold")?,
         })
@@ -104,6 +107,7 @@ mod tests {
             ("writesize", "4096"),
             ("oobsize", "128"),
             ("oobavail", "78"),
+            ("ecc_step_size", "256"),
             ("ecc_strength", "1"),
             ("bitflip_threshold", "1"),
         ];

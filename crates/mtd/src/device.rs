@@ -22,7 +22,6 @@ use crate::page_reads::{PageReader, PageReads};
 pub struct Mtd {
     device: File,
     path: PathBuf,
-    number: u32,
     name: String,
     is_multi_level: bool,
     geometry: Geometry,
@@ -51,8 +50,7 @@ impl Mtd {
         let attributes = MtdAttributes::of(number.number)?;
         let geometry = geometry_of(path, &attributes)?;
         let cells = ChipCells::one_bit(geometry.pages_per_block, endurance);
-        let (all, free) = (attributes.all_spare_bytes as usize, attributes.free_spare_bytes as usize);
-        let reader = PageReader::of(&device, reads, all, free)
+        let reader = PageReader::of(&device, reads, &attributes)
             .map_err(|errno| failed(path, "the driver does not tell which spare bytes are free")(errno.into()))?;
         let offset = |block: u32| u64::from(block) * geometry.block_bytes();
         let bad = (0..geometry.blocks).map(|block| kernel::is_bad(&device, offset(block)));
@@ -61,7 +59,6 @@ impl Mtd {
             bad,
             device,
             path: path.to_path_buf(),
-            number: number.number,
             name: attributes.name,
             is_multi_level: attributes.kind == MULTI_LEVEL,
             page: (vec![0; geometry.page_bytes as usize], vec![0; geometry.spare_bytes as usize]),
@@ -87,11 +84,6 @@ impl Mtd {
     /// The device file that it was opened by.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// The number of the device.
-    pub fn number(&self) -> u32 {
-        self.number
     }
 
     /// What the driver calls the chip.
@@ -239,10 +231,13 @@ impl Nand for Mtd {
 
     fn mark_bad(&mut self, block: u32) -> Result<(), NandError> {
         let start = self.start(block, 0).ok_or(NandError::OutOfRange { block, page: 0 })?;
-        kernel::mark_bad(&self.device, start).map_err(|errno| medium("marking a block bad", errno))?;
         if let Some(bad) = self.bad.get_mut(block as usize) {
             *bad = true;
         }
-        Ok(())
+        match kernel::mark_bad(&self.device, start) {
+            // The mark is a program too, and a worn block may not take it: the volume's own table has to do.
+            Ok(()) | Err(Errno::IO) => Ok(()),
+            Err(errno) => Err(medium("marking a block bad", errno)),
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::{Errno, Result};
 
+use crate::attributes::MtdAttributes;
 use crate::kernel::{self, PageBitErrors};
 
 /// How pages are read.
@@ -25,21 +26,23 @@ pub enum PageReads {
 #[derive(Debug)]
 pub(crate) enum PageReader {
     Together,
-    Apart(FreeSpare),
+    Apart { free: FreeSpare, codewords: u32 },
 }
 
 impl PageReader {
-    /// The way to read a device, where `free_bytes` of the `all_bytes` spare bytes of a page are free.
-    pub(crate) fn of(device: &File, wanted: PageReads, all_bytes: usize, free_bytes: usize) -> Result<Self> {
+    /// The way to read a device.
+    pub(crate) fn of(device: &File, wanted: PageReads, attributes: &MtdAttributes) -> Result<Self> {
         if wanted == PageReads::Together && kernel::read(device, 0, &mut [], &mut []) != Err(Errno::NOTTY) {
             return Ok(Self::Together);
         }
         let regions = kernel::free_regions(device)?;
         // The old request tells of eight regions at most, and of no more than 64 bytes of the ECC's.
-        if regions.iter().map(|&(_, length)| length).sum::<usize>() < free_bytes {
+        if regions.iter().map(|&(_, length)| length).sum::<usize>() < attributes.free_spare_bytes as usize {
             return Err(Errno::OPNOTSUPP);
         }
-        Ok(Self::Apart(FreeSpare { regions, raw: vec![0; all_bytes] }))
+        let codewords = attributes.page_bytes.checked_div(attributes.codeword_bytes).unwrap_or(1).max(1);
+        let free = FreeSpare { regions, raw: vec![0; attributes.all_spare_bytes as usize] };
+        Ok(Self::Apart { free, codewords })
     }
 
     /// Reads a page and its first spare bytes.
@@ -50,9 +53,9 @@ impl PageReader {
         data: &mut [u8],
         spare: &mut [u8],
     ) -> Result<PageBitErrors> {
-        let free = match self {
+        let (free, codewords) = match self {
             Self::Together => return kernel::read(device, start, data, spare),
-            Self::Apart(free) => free,
+            Self::Apart { free, codewords } => (free, *codewords),
         };
         let before = kernel::ecc_totals(device)?;
         let read = device.read_exact_at(data, start).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
@@ -66,8 +69,8 @@ impl PageReader {
         free.read(device, start, spare)?;
         Ok(PageBitErrors {
             uncorrectable: failed || read == Err(Errno::BADMSG),
-            // All of the page's: no codeword of it has more.
-            worst_bits: after.corrected_bits.wrapping_sub(before.corrected_bits),
+            // The total counts all codewords of the page. Taken for the worst it would have good blocks retired.
+            worst_bits: after.corrected_bits.wrapping_sub(before.corrected_bits).div_ceil(codewords),
         })
     }
 }
