@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use emulator::{Chip, Counters, EmulatorError, Trace};
-use flexfs_core::{CellRecord, recorded_cells};
+use flexfs_core::{CellRecord, Error, recorded_cells};
 use mtd::{Mtd, MtdError, MtdNumber, PageReads};
 use nand::{Nand, NandWrapper};
 use torture::record::TracedChip;
@@ -47,6 +47,16 @@ pub fn is_device(path: &Path) -> bool {
     MtdNumber::of(path).is_some()
 }
 
+/// Where devices have their names, and below it where files have theirs.
+const DEVICES: [&str; 2] = ["/dev", "/dev/shm"];
+
+/// Whether a name is one for a device: a file of that name would be lost when the machine is started again.
+pub fn is_below_devices(path: &Path) -> bool {
+    let [devices, files] = DEVICES;
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
+    parent.starts_with(devices) && !parent.starts_with(files)
+}
+
 impl AnyChip {
     /// Opens the chip in an image file, or behind a device.
     pub fn open(path: &Path, read_only: bool) -> Result<Self, OpenFailure> {
@@ -60,11 +70,18 @@ impl AnyChip {
         let apart = std::env::var_os(READS_VARIABLE).is_some_and(|reads| reads == "apart");
         let reads = if apart { PageReads::Apart } else { PageReads::Together };
         let mut chip = Mtd::open(path, read_only, reads, USUAL_ENDURANCE)?;
-        // Where it cannot be read, or carries no volume, the mount that follows says so.
-        if let Ok(Some(record)) = recorded_cells(&mut chip) {
-            set_cells(&mut chip, &record)?;
+        match recorded_cells(&mut chip) {
+            Ok(Some(record)) => set_cells(&mut chip, &record)?,
+            // The mount that follows says so.
+            Ok(None) | Err(Error::Unsuitable(_)) => {}
+            Err(error) => return Err(MtdError::Shape { path: path.to_path_buf(), why: error.to_string() }),
         }
         Ok(Self::Real(Box::new(CountedChip::new(chip))))
+    }
+
+    /// Whether nobody knows how its cells are programmed: they hold more than one bit, and no volume on it tells more.
+    pub fn lacks_cells(&self) -> bool {
+        matches!(self, Self::Real(chip) if chip.inner().is_multi_level() && chip.geometry().bits_per_cell == 1)
     }
 
     /// The chip behind a device, if it is a real chip.

@@ -14,7 +14,7 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
 
-use crate::any_chip::{AnyChip, OpenFailure};
+use crate::any_chip::{AnyChip, OpenFailure, is_below_devices};
 use crate::clock::now_ns;
 use crate::host::At;
 use crate::image::{explain, refused};
@@ -107,6 +107,9 @@ pub fn make_with<T>(path: &Path, new: &NewChip, format: impl FnOnce(Chip, &Path)
 /// Whether an image may be made there. One that is to be replaced is in use while what this gives is kept.
 fn check_free(path: &Path, replace: bool) -> Result<Option<AnyChip>> {
     match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && is_below_devices(path) => {
+            bail!("{}: no such device; an image is made elsewhere", path.display())
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).at(path),
         Ok(found) if !found.is_file() => bail!("{}: not a regular file; choose another name", path.display()),

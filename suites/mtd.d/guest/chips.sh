@@ -23,5 +23,6 @@ chip "4 KiB, factory-bad blocks" id_bytes=0x20,0xf2,0x00,0x36 badblocks=0,3,7,50
 chip "4 KiB, bit errors" id_bytes=0x20,0xf2,0x00,0x36 bitflips=1
 export FLEXFS_MTD_READS=apart
 chip "4 KiB, without MEMREAD" id_bytes=0x20,0xf2,0x00,0x36
+chip "4 KiB, bit errors, without MEMREAD" id_bytes=0x20,0xf2,0x00,0x36 bitflips=1
 chip "2 KiB, BCH4, without MEMREAD" id_bytes=0x20,0xf2,0x00,0x15 bch=4
 exit $faults

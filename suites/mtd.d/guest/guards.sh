@@ -2,6 +2,7 @@
 modprobe mtdblock
 modprobe nandsim id_bytes=0x20,0xf2,0x00,0x15 parts=128,128
 expect 1 "no such device" flexfs mkfs /dev/mtd7 --size 16MiB
+expect 1 "no such device" flexfs mount --create 16MiB /dev/mtd7 /mnt
 [ ! -e /dev/mtd7 ] || fault "a file was made in place of a device"
 expect 1 "leave out --size" flexfs mkfs $device --size 16MiB
 expect 1 "read-only device; name /dev/mtd1" flexfs mkfs /dev/mtd1ro
@@ -32,6 +33,8 @@ expect 0 busybox flexfs ls $device /
 expect 0 "" flexfs get $device /busybox /tmp/busybox
 cmp /tmp/busybox /bin/busybox || fault "get gives other bytes"
 expect 0 clean flexfs fsck /dev/mtd0ro
+expect 1 "leave out timing=chip" flexfs mount -o timing=chip $device /mnt
+expect 1 "decisions are recorded on an image" flexfs mount -o record_decisions=/tmp/decisions $device /mnt
 mount_it -o ro && { touch /mnt/new 2>/dev/null && fault "a mount for reading alone takes files"; unmount; }
 rmmod nandsim
 modprobe nandsim id_bytes=0x20,0xf2,0x00,0x15 bch=8
@@ -39,6 +42,8 @@ expect 1 "leaves 10 spare bytes free on each page of 2048 bytes; FlexFS needs 32
 rmmod nandsim
 modprobe nandsim id_bytes=0x20,0xdc,0x04,0x36
 expect 1 "name a --profile" flexfs mkfs $device
+for command in "mount $device /mnt" "info $device"; do expect 1 "no FlexFS on it tells" flexfs $command; done
+expect 8 "no FlexFS on it tells" flexfs fsck -y $device
 expect 1 "one page" flexfs mkfs $device --profile tlc-3d
 expect 0 formatted flexfs mkfs $device --profile flexfs-mlc --endurance 4000
 mount_it && unmount

@@ -24,6 +24,7 @@ use crate::any_chip::is_device;
 use crate::cli::Settings;
 use crate::clock::now_ns;
 use crate::fuse::mountpoint::DEVICE;
+use crate::fuse::pacing::Timing;
 use crate::fuse::{Attach, Serving, take_signals};
 use crate::host::At;
 use crate::interrupt::Interrupt;
@@ -90,6 +91,9 @@ fn in_background(order: &Order) -> Result<ExitCode> {
 }
 
 fn check(order: &Order) -> Result<()> {
+    if is_device(order.image) && order.settings.manner.timing == Timing::Chip {
+        bail!("{}: a device takes the time that it takes; leave out timing=chip", order.image.display());
+    }
     check_device()?;
     check_flags(order.settings.manner.flags)?;
     check_mountpoint(order.mountpoint, order.settings.create.is_some())?;

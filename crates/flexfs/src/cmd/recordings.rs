@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use flexfs_core::Fs;
 use lab::trace;
 use tempfile::{NamedTempFile, TempPath};
 use torture::record::{Header, Recorder};
 
-use crate::any_chip::AnyChip;
+use crate::any_chip::{AnyChip, is_device};
 use crate::cli::Settings;
 use crate::destination::Destinations;
 use crate::fuse::Recordings;
@@ -25,6 +25,9 @@ pub struct Files {
 
 /// Whether the files that the settings ask for can be made, for a mount of `image`.
 pub fn check(settings: &Settings, image: &Path) -> Result<()> {
+    if is_device(image) && settings.record_decisions.is_some() {
+        bail!("{}: decisions are recorded on an image, which can be played again; leave that out", image.display());
+    }
     let destinations = Destinations::beside(image);
     let asked = [&settings.record, &settings.record_decisions];
     asked.into_iter().flatten().try_for_each(|path| destinations.check_new(path))

@@ -8,6 +8,8 @@ use flexfs_core::Error;
 use nand::NandError;
 use rustix::io::Errno;
 
+use crate::any_chip::is_device;
+
 /// Whether the disk under the image is full, as opposed to the volume.
 pub fn is_full_disk(error: &Error) -> bool {
     let full = [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error);
@@ -16,15 +18,13 @@ pub fn is_full_disk(error: &Error) -> bool {
 
 /// An error of the core in words, with an action for it where there is any.
 pub fn explain(error: &Error, path: &Path) -> String {
+    let size = if is_device(path) { "" } else { " --size SIZE" };
     let path = path.display();
     match error {
-        Error::NotFlexfs(_) => {
-            format!("{error}; `flexfs mkfs {path} --size SIZE --force` makes it anew (all on it is lost)")
-        }
+        Error::NotFlexfs(_) => format!("{error}; `flexfs mkfs {path}{size} --force` makes it anew (all on it is lost)"),
         Error::Version { found, supported } if found > supported => format!("{error}; use a newer flexfs"),
         Error::Version { .. } => format!(
-            "{error}; copy its files with the flexfs that made it, then make it anew with `flexfs mkfs {path} --size \
-             SIZE --force`"
+            "{error}; copy its files with the flexfs that made it, then make it anew with `flexfs mkfs {path}{size} --force`"
         ),
         Error::Unsuitable(_) => format!("{error}; make one for another chip with `flexfs mkfs`"),
         Error::Corrupt { .. } => format!("{error}; `flexfs fsck {path}` tells more"),

@@ -6,11 +6,11 @@ use std::error::Error;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use emulator::{Chip, EmulatorError};
 use mtd::MtdError;
 
-use crate::any_chip::{AnyChip, OpenFailure};
+use crate::any_chip::{AnyChip, OpenFailure, is_below_devices};
 use crate::foreign;
 use crate::holder::{Holder, server_of};
 use crate::host::told;
@@ -38,6 +38,9 @@ fn refused_image(error: EmulatorError) -> anyhow::Error {
         EmulatorError::Missing { ref path }
             if path.parent().is_none_or(|dir| dir.as_os_str().is_empty() || dir.is_dir()) =>
         {
+            if is_below_devices(path) {
+                return anyhow!("{}: no such device", path.display());
+            }
             let path = path.display();
             anyhow!("{path}: no such image; make one with `flexfs mkfs {path} --size 512MiB`")
         }
@@ -74,6 +77,11 @@ pub fn open_chip(path: &Path, read_only: bool) -> Result<AnyChip> {
     open_chip_unless(path, read_only, &Interrupt::by_default())
 }
 
+/// The same, of a chip that is to be formatted: no volume need tell of its cells.
+pub fn open_chip_to_format(path: &Path) -> Result<AnyChip> {
+    wait(path, false, &Interrupt::by_default())
+}
+
 /// The chip in an image file, for what only an emulated one can do.
 pub fn open_emulated(path: &Path, read_only: bool) -> Result<Chip> {
     let chip = open_chip(path, read_only)?;
@@ -82,6 +90,18 @@ pub fn open_emulated(path: &Path, read_only: bool) -> Result<Chip> {
 
 /// Opens a chip as [`open_chip`] does, unless a signal comes meanwhile.
 pub fn open_chip_unless(path: &Path, read_only: bool, interrupt: &Interrupt) -> Result<AnyChip> {
+    let chip = wait(path, read_only, interrupt)?;
+    if chip.lacks_cells() {
+        bail!(
+            "{0}: its cells hold more than one bit, and no FlexFS on it tells how they are programmed; make one with \
+             `flexfs mkfs {0} --profile PROFILE`",
+            path.display()
+        );
+    }
+    Ok(chip)
+}
+
+fn wait(path: &Path, read_only: bool, interrupt: &Interrupt) -> Result<AnyChip> {
     wait_for_chip(path, read_only, interrupt).map_err(|error| match error {
         // A file that cannot be written may be no image, which is the better reason.
         Unavailable::Chip(error @ OpenFailure::Image(EmulatorError::Io { .. })) => match Chip::open_image(path, true) {

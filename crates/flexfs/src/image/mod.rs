@@ -9,6 +9,6 @@ mod content;
 mod files;
 
 pub use advice::{explain, is_full_disk};
-pub use chip::{open_chip, open_chip_unless, open_emulated, refused};
+pub use chip::{open_chip, open_chip_to_format, open_chip_unless, open_emulated, refused};
 pub use content::{Content, probe};
 pub use files::{change, leave, open};

@@ -244,6 +244,10 @@ fn what_is_no_size_is_refused_with_an_example() {
 fn a_device_that_is_not_there_is_not_made_as_a_file() {
     let device = Path::new("/dev/mtd4000");
     assert_one_line(flexfs(&["mkfs", "--size", "16MiB"]).arg(device), 1, "no such device");
+    let mount = ["mount", "--create", "16MiB", "/dev/mtd4000"];
+    let dir = tempfile::tempdir().unwrap();
+    assert_one_line(flexfs(&mount).arg(dir.path()), 1, "no such device");
+    assert_one_line(flexfs(&["info"]).arg(device), 1, "no such device");
     assert!(!device.exists());
     assert_one_line(flexfs(&["mkfs", "--size", "16MiB", "/dev/null"]).arg("--force"), 1, "not a regular file");
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use flexfs_core::{CellRecord, FormatOptions, Fs};
+use flexfs_core::{CellRecord, FormatOptions, Fs, spare_bytes_needed};
 use mtd::{MtdNumber, Occupant, occupant_of};
 use nand::{Cause, Nand};
 
@@ -16,10 +16,6 @@ use crate::new_image::format_options;
 use crate::real_cells::{USUAL_ENDURANCE, of_profile, one_bit};
 use crate::{cli, image, output};
 
-/// Spare bytes that a tag takes, one for each slot of at most 4 KiB.
-const TAG_BYTES: u32 = 32;
-const SLOT_BYTES_MAX: u32 = 4096;
-
 /// What Linux cannot be asked.
 const UNCOVERED: &str = "Linux does not tell whether the chip's ECC covers spare bytes: where it does not, a wrong bit in a tag costs its \
                          page, which then reads as an error";
@@ -28,7 +24,7 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
     let path = args.image.as_path();
     check_options(args)?;
     check_unoccupied(path)?;
-    let mut chip = image::open_chip(path, false)?;
+    let mut chip = image::open_chip_to_format(path)?;
     check_spare(path, &chip)?;
     let cells = told_cells(args, &mut chip)?;
     if !args.force {
@@ -113,7 +109,7 @@ fn check_unoccupied(path: &Path) -> Result<()> {
 
 fn check_spare(path: &Path, chip: &AnyChip) -> Result<()> {
     let geometry = chip.geometry();
-    let needed = TAG_BYTES * geometry.page_bytes.div_ceil(SLOT_BYTES_MAX);
+    let needed = spare_bytes_needed(geometry.page_bytes);
     if geometry.spare_bytes >= needed {
         return Ok(());
     }

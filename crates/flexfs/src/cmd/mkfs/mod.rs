@@ -28,9 +28,6 @@ use crate::{chips, cli, image, output, progress, size};
 /// What builders of reproducible things say the time is, seconds since 1970.
 const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
-/// Where devices have their names, and below it where files have theirs.
-const DEVICES: [&str; 2] = ["/dev", "/dev/shm"];
-
 /// The chip that was made, or formatted.
 struct MadeChip {
     name: String,
@@ -42,7 +39,6 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
     if is_device(&args.image) {
         return device::run(args);
     }
-    check_is_place_of_files(&args.image)?;
     if args.endurance.is_some() {
         bail!("{}: --endurance is for devices; the profile of an image says it", args.image.display());
     }
@@ -69,16 +65,6 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
     }
     let (name, bytes, block_bytes) = (profile.name.clone(), profile.capacity_bytes(), profile.block_bytes());
     report(args, &MadeChip { name, bytes, block_bytes })
-}
-
-/// A device that is not there is not made, nor is a file in its place.
-fn check_is_place_of_files(path: &Path) -> Result<()> {
-    let [devices, files] = DEVICES;
-    let parent = path.parent().and_then(|parent| parent.canonicalize().ok()).unwrap_or_default();
-    if parent.starts_with(devices) && !parent.starts_with(files) && !path.exists() {
-        bail!("{}: no such device; an image is made elsewhere", path.display());
-    }
-    Ok(())
 }
 
 fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
