@@ -34,7 +34,7 @@ expect 0 "" flexfs get $device /busybox /tmp/busybox
 cmp /tmp/busybox /bin/busybox || fault "get gives other bytes"
 expect 0 clean flexfs fsck /dev/mtd0ro
 expect 1 "leave out timing=chip" flexfs mount -o timing=chip $device /mnt
-expect 1 "decisions are recorded on an image" flexfs mount -o record_decisions=/tmp/decisions $device /mnt
+expect 1 "decisions are recorded on an image" flexfs mount --record-decisions /tmp/decisions $device /mnt
 mount_it -o ro && { touch /mnt/new 2>/dev/null && fault "a mount for reading alone takes files"; unmount; }
 rmmod nandsim
 modprobe nandsim id_bytes=0x20,0xf2,0x00,0x15 bch=8
