@@ -98,6 +98,22 @@ impl Chip {
         self.plan.operations()
     }
 
+    /// Programs and erases that were [refused](FaultInjector::refuse_writes).
+    pub fn refused_writes(&self) -> u64 {
+        self.plan.refused
+    }
+
+    /// Whether a program or erase of a block has failed, so that all later ones do.
+    pub fn has_failed(&self, block: u32) -> bool {
+        self.array.table.meta_or_default(block).failed
+    }
+
+    /// The blocks that are marked bad.
+    pub fn bad_blocks(&self) -> impl Iterator<Item = u32> + '_ {
+        let blocks = (0u32..).zip(&self.array.table.blocks);
+        blocks.filter(|(_, meta)| meta.bad).map(|(block, _)| block)
+    }
+
     /// How often a block was erased; 0 outside the chip.
     pub fn erase_count(&self, block: u32) -> u32 {
         self.array.table.meta_or_default(block).erase_count

@@ -10,6 +10,8 @@ use crate::{array::PageArray, faults::FaultConfig};
 pub(crate) enum OperationFate {
     Succeeds,
     Fails,
+    /// It fails, and the block is as it was and no worse.
+    Refused,
     PowerCut,
 }
 
@@ -19,6 +21,10 @@ pub(crate) struct FaultPlan {
     pub(crate) config: FaultConfig,
     /// Operations still to go before the power is cut.
     pub(crate) cut_in: Option<u64>,
+    /// Programs and erases still to be refused, whatever their block.
+    pub(crate) refused_left: u64,
+    /// Those that were.
+    pub(crate) refused: u64,
     /// Programs, counted from the chip's making, that are to fail.
     failing_programs: Vec<u64>,
     /// Erases that are to fail.
@@ -79,6 +85,11 @@ impl FaultPlan {
     fn fate(&mut self, array: &PageArray, block: u32, chosen: bool, operation: u64) -> OperationFate {
         if self.cut_now() {
             return OperationFate::PowerCut;
+        }
+        if self.refused_left > 0 {
+            self.refused_left -= u64::from(self.refused_left != u64::MAX);
+            self.refused += 1;
+            return OperationFate::Refused;
         }
         if chosen || array.table.meta(block).failed || array.wears_out(block, operation, &self.config) {
             return OperationFate::Fails;

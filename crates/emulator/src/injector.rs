@@ -53,6 +53,12 @@ impl FaultInjector<'_> {
         self.plan.fail_erase_at(n);
     }
 
+    /// Makes the next `count` programs and erases fail, whatever their block, and leave it as it was: the chip is
+    /// write-protected, or its supply too weak. [`u64::MAX`]: until this is said again; 0 ends it.
+    pub fn refuse_writes(&mut self, count: u64) {
+        self.plan.refused_left = count;
+    }
+
     /// Whether a program or erase is still to fail.
     pub fn failure_is_armed(&self) -> bool {
         self.plan.failure_is_armed()

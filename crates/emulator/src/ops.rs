@@ -84,8 +84,10 @@ impl Nand for Chip {
         let die = self.claim_die(block);
         let fate = self.plan.program_fate(&self.array, block);
         let bytes = UnitBytes { data, spare, keep: cause == Cause::Metadata };
-        let fails = fate == OperationFate::Fails;
-        self.array.program(block, unit, mode, bytes, fails, self.account.clock.now_ns())?;
+        let fails = matches!(fate, OperationFate::Fails | OperationFate::Refused);
+        if fate != OperationFate::Refused {
+            self.array.program(block, unit, mode, bytes, fails, self.account.clock.now_ns())?;
+        }
         self.plan.count_program();
         if fate == OperationFate::PowerCut {
             self.lose_power(Some(die))?;
@@ -109,8 +111,10 @@ impl Nand for Chip {
         let die = self.claim_die(block);
         let fate = self.plan.erase_fate(&self.array, block);
         let operation = AcceptedOperation { block, index: 0, mode: self.array.mode_of(block), cause };
-        let fails = fate == OperationFate::Fails;
-        self.array.erase(block, fails, self.account.clock.now_ns())?;
+        let fails = matches!(fate, OperationFate::Fails | OperationFate::Refused);
+        if fate != OperationFate::Refused {
+            self.array.erase(block, fails, self.account.clock.now_ns())?;
+        }
         self.plan.count_erase();
         if fate == OperationFate::PowerCut {
             self.lose_power(Some(die))?;
