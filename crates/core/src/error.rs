@@ -48,6 +48,9 @@ pub enum Error {
     /// The chip cannot carry a FlexFS.
     #[error("this chip cannot carry FlexFS: {0}")]
     Unsuitable(&'static str),
+    /// Block after block failed a program or an erase, so that the chip is to blame and not its blocks.
+    #[error("the chip fails programs or erases on block after block: nothing more is written in this mount")]
+    WriteOutage,
     #[error(transparent)]
     Nand(#[from] NandError),
 }
@@ -61,7 +64,7 @@ impl Error {
         match self {
             Error::NotPermitted(_) => 1,
             Error::NotFound => 2,
-            Error::Corrupt { .. } | Error::Nand(_) => 5,
+            Error::Corrupt { .. } | Error::WriteOutage | Error::Nand(_) => 5,
             Error::PastEnd => 6,
             Error::TooLarge(_) => 7,
             Error::Exists => 17,

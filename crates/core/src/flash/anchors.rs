@@ -5,34 +5,48 @@
 
 use alloc::vec;
 
-use nand::{Cause, CellMode, Nand, NandError};
+use nand::{Cause, CellMode, Nand};
 
 use super::Flash;
 use super::anchor_log::{PartnerState, Takeover};
+use super::block_test::{Controls, Tester, Verdict};
 use super::blocks::{BlockTable, Horizon};
 use super::newest::{self, Page};
+use super::outage::Operation;
 use super::slots::Slots;
 use crate::error::{Error, Result};
 use crate::format::anchor::{Anchor, MAKESHIFT_UNITS};
 use crate::format::table::{BlockEntry, Use};
 use crate::format::tag::{Kind, Tag};
 
+/// Programs of one anchor that may fail, each in another place.
+const TRIES_MAX: u32 = 16;
 /// Erases an anchor block may be ahead of the average before another takes its place.
 const WEAR_MARGIN: u32 = 32;
 /// The same, as a part of what a block endures: one in so many.
 const MARGIN_PART: u32 = 4;
 
+/// When a block for anchors is needed beside the one with the newest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartnerNeed {
+    /// Before long.
+    Soon,
+    Now,
+    /// There is no place for an anchor otherwise.
+    LastResort,
+}
+
 impl<N: Nand> Flash<N> {
     /// Writes an anchor: everything appended before is on flash first.
     pub fn write_anchor(&mut self, mut anchor: Anchor) -> Result<()> {
         self.flush_units()?;
-        loop {
+        for _ in 0..TRIES_MAX {
             if self.anchors.unit >= self.anchors.units(self.slots.shape.slc.units) {
                 self.move_on()?;
             }
             // A mount that finds nothing behind the first half relies on it that the pair was another there at most.
             if self.anchors.other_is_due(self.slots.shape.slc.units) {
-                self.prepare_other(true)?;
+                self.prepare_other(PartnerNeed::Soon)?;
             }
             anchor.serial = self.anchors.last.as_ref().map_or(0, |last| last.serial) + 1;
             anchor.pair = self.anchors.pair;
@@ -54,8 +68,12 @@ impl<N: Nand> Flash<N> {
             if !self.anchors.makeshift {
                 self.slots.fail_block(block);
                 self.anchors.unit = self.slots.shape.slc.units;
+            } else if newest::leaves_gap(&mut self.slots.nand, &self.slots.shape, block, unit)? {
+                return Err(self.slots.outage.declare());
             }
         }
+        // Blocks fail though they pass their tests.
+        Err(self.slots.outage.declare())
     }
 
     /// Writes a checkpoint's anchor: blocks named before its era began are not named any more.
@@ -147,17 +165,15 @@ impl<N: Nand> Flash<N> {
         let mut spare = vec![0xff; pages as usize * self.slots.shape.geometry.spare_bytes as usize];
         spare.iter_mut().zip(raw).for_each(|(to, from)| *to = from);
         let outcome = self.slots.nand.program(block, unit, CellMode::Slc, &data, &spare, Cause::Metadata);
-        let failed = self.slots.wait()?;
-        match outcome {
-            // Here a page that looked blank may have been a torn one.
-            Ok(()) if !failed && self.anchors.makeshift => {
-                let found = newest::read_page(&mut self.slots.nand, &self.slots.shape, block, unit)?;
-                Ok(matches!(found, Page::Anchor(found) if found.serial == anchor.serial))
-            }
-            Ok(()) => Ok(!failed),
-            Err(NandError::ProgramFailed { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
+        if !self.slots.outcome_of(Operation::Program, block, outcome)? {
+            return Ok(false);
         }
+        if !self.anchors.makeshift {
+            return Ok(true);
+        }
+        // Here a page that looked blank may have been a torn one.
+        let found = newest::read_page(&mut self.slots.nand, &self.slots.shape, block, unit)?;
+        Ok(matches!(found, Page::Anchor(found) if found.serial == anchor.serial))
     }
 
     /// Goes on in the block that does not hold the newest anchor; where there is none, makes do with the one that does.
@@ -167,16 +183,10 @@ impl<N: Nand> Flash<N> {
             self.anchors.takeover = Takeover::None;
         }
         if self.anchors.other != PartnerState::Ready || self.anchors.current != newest {
-            self.prepare_other(false)?;
+            self.prepare_other(PartnerNeed::Now)?;
         }
         if self.anchors.other == PartnerState::Ready {
-            let left = self.anchors.pair.get(newest).copied().unwrap_or(0);
-            self.anchors.current = 1 - newest.min(1);
-            self.anchors.unit = 0;
-            // One that failed is not kept until its turn: should this one fail before, there would be none.
-            self.anchors.other =
-                if self.slots.blocks.get(left).entry.failing { PartnerState::Missing } else { PartnerState::Old };
-            self.anchors.makeshift = false;
+            self.enter_other();
             return Ok(());
         }
         // The page after an earlier mount's newest anchor may be torn and look blank. The last pages are too few to leave
@@ -184,12 +194,29 @@ impl<N: Nand> Flash<N> {
         let (end, units) = (self.anchors.end, self.slots.shape.slc.units);
         let next = end + u32::from(!self.anchors.is_own() && end + MAKESHIFT_UNITS < units);
         if self.anchors.makeshift || next >= units {
-            return Err(Error::NoSpace);
+            self.prepare_other(PartnerNeed::LastResort)?;
+            if self.anchors.other != PartnerState::Ready {
+                return Err(self.slots.outage.ran_out());
+            }
+            self.enter_other();
+            return Ok(());
         }
         self.anchors.current = newest;
         self.anchors.unit = next;
         self.anchors.makeshift = true;
         Ok(())
+    }
+
+    /// Goes on in the block that does not hold the newest anchor, which is erased.
+    fn enter_other(&mut self) {
+        let newest = self.anchors.newest;
+        let left = self.anchors.pair.get(newest).copied().unwrap_or(0);
+        self.anchors.current = 1 - newest.min(1);
+        self.anchors.unit = 0;
+        // One that failed is not kept until its turn: should this one fail before, there would be none.
+        self.anchors.other =
+            if self.slots.blocks.get(left).entry.failing { PartnerState::Missing } else { PartnerState::Old };
+        self.anchors.makeshift = false;
     }
 
     /// One step towards making the other block of the pair ready, or a less worn one in its place.
@@ -205,13 +232,13 @@ impl<N: Nand> Flash<N> {
                 self.slots.erase(fresh, Cause::Metadata).map(|_| ())
             }
             Some(_) => Ok(()),
-            None => self.prepare_other(true),
+            None => self.prepare_other(PartnerNeed::Soon),
         }
     }
 
     /// Finds a block for the pair that has lost one, now that one may be free.
     pub fn complete_pair(&mut self) -> Result<()> {
-        self.prepare_other(false)?;
+        self.prepare_other(PartnerNeed::Now)?;
         if self.anchors.other != PartnerState::Ready {
             return Ok(());
         }
@@ -221,27 +248,35 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Erases the block that does not hold the newest anchor, or puts a fresh one in its place where it has gone bad
-    /// or, if `for_wear`, is worn.
-    pub(super) fn prepare_other(&mut self, for_wear: bool) -> Result<()> {
+    /// or, where there is time, is worn. One that has failed is tested first: only where a block of the pair is marked bad does a
+    /// mount look for anchors elsewhere.
+    pub(super) fn prepare_other(&mut self, need: PartnerNeed) -> Result<()> {
         let other = 1 - self.anchors.newest.min(1);
         let Some(&block) = self.anchors.pair.get(other) else { return Err(Error::NoSpace) };
         let entry = self.slots.blocks.get(block).entry;
-        let bad = entry.used_as == Use::Bad || entry.failing || self.slots.nand.is_bad(block);
+        let bad = entry.used_as == Use::Bad || self.slots.nand.is_bad(block);
         self.anchors.other = PartnerState::Ready;
-        if for_wear && self.slots.is_worn(block) && self.replace_anchor_block(other)? {
+        if need == PartnerNeed::Soon && self.slots.is_worn(block) && self.replace_anchor_block(other)? {
             return Ok(());
         }
-        if !bad && self.slots.erase(block, Cause::Metadata)? {
-            if let Some(mut found) = self.slots.blocks.get_mut(block) {
-                found.entry.used_as = Use::Anchor;
-                found.entry.erased = false;
+        let mut erased = !bad && !entry.failing && self.slots.erase(block, Cause::Metadata)?;
+        let mut replaced = false;
+        if !erased {
+            if bad && entry.used_as != Use::Bad {
+                self.slots.retire(block)?;
             }
-            return Ok(());
+            let controls = if need == PartnerNeed::LastResort { Controls::Any } else { Controls::Unlisted };
+            match if bad { Verdict::Bad } else { Tester(self).test_now(block, controls)? } {
+                Verdict::Good => erased = self.slots.erase(block, Cause::Metadata)?,
+                Verdict::Bad => replaced = self.replace_anchor_block(other)?,
+                Verdict::Open => {}
+            }
         }
-        if self.slots.blocks.get(block).entry.used_as != Use::Bad {
-            self.slots.retire(block)?;
+        if let Some(mut found) = self.slots.blocks.get_mut(block).filter(|_| erased) {
+            found.entry.used_as = Use::Anchor;
+            found.entry.erased = false;
         }
-        if !self.replace_anchor_block(other)? {
+        if !erased && !replaced {
             self.anchors.other = PartnerState::Missing;
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! Appending to a log head: claim a slot, gather a unit, program it.
 
-use nand::{Nand, NandError};
+use nand::Nand;
 
 use super::head::{Exposed, Head, HeadId};
+use super::outage::Operation;
 use super::roll::BLANK;
 use super::{Flash, Moved, Purpose};
 use crate::error::Result;
@@ -205,14 +206,11 @@ impl<N: Nand> Flash<N> {
         let head = self.slots.head(id);
         let (Some(block), unit, purpose) = (head.block, head.unit, head.purpose) else { return Ok(false) };
         let outcome = self.slots.nand.program(block, unit, id.mode(), data, spare, purpose.cause);
-        let failed = self.slots.wait()?;
-        match outcome {
-            Ok(()) if !failed => {}
-            Ok(()) | Err(NandError::ProgramFailed { .. }) => return Ok(false),
-            Err(error) => return Err(error.into()),
+        let programmed = self.slots.outcome_of(Operation::Program, block, outcome)?;
+        if programmed {
+            self.slots.change_head(id, Head::advance);
         }
-        self.slots.change_head(id, Head::advance);
-        Ok(true)
+        Ok(programmed)
     }
 
     /// Programs one gathered unit. `false`: there is none, and what was appended before is on flash.

@@ -449,7 +449,7 @@ impl BlockTable {
     }
 
     /// The blocks that can be taken now, with their numbers: reusable, and not failing.
-    fn free(&self, horizon: Horizon) -> impl Iterator<Item = (u32, &Block)> {
+    pub fn free(&self, horizon: Horizon) -> impl Iterator<Item = (u32, &Block)> {
         self.iter().filter(move |(_, block)| !block.entry.failing && block.is_reusable(horizon))
     }
 }

@@ -2,8 +2,6 @@
 //!
 //! Invariant: a block is counted only where the reuse rule (see `blocks`) allows it, by how far the log has got.
 
-use alloc::vec::Vec;
-
 use nand::Nand;
 
 use super::Flash;
@@ -67,15 +65,6 @@ impl<'a> Free<'a> {
     /// Whether blocks can be used once the next checkpoint is durable, and not before.
     pub fn has_waiting(&self) -> bool {
         (0..self.blocks.len()).any(|block| self.blocks.waits_for_checkpoint(block, self.horizon))
-    }
-
-    /// Blocks that failed and that nothing needs any more.
-    pub fn retirable(&self) -> Vec<u32> {
-        if self.blocks.failing_count() == 0 {
-            return Vec::new();
-        }
-        let emptied = self.blocks.iter().filter(|&(number, block)| block.entry.failing && self.holds(number));
-        emptied.map(|(number, _)| number).collect()
     }
 
     /// The first of the so many blocks to be taken next that is not erased yet.

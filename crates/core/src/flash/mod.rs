@@ -6,12 +6,14 @@
 pub mod anchor_log;
 pub mod anchors;
 pub mod append;
+pub mod block_test;
 pub mod blocks;
 pub mod cache;
 pub mod free;
 pub mod head;
 pub mod newest;
 pub mod numbers;
+mod outage;
 pub mod read;
 pub mod roll;
 pub mod shape;
@@ -23,13 +25,14 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use self::anchor_log::AnchorLog;
+use self::block_test::BlockTest;
 use self::blocks::{BlockTable, Horizon, Take};
 use self::free::Free;
 use self::head::{Exposed, HeadId};
 use self::numbers::Numbers;
 use self::shape::Shape;
 use self::slots::{By, Release, Slots};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::format::anchor::HeadAt;
 use crate::format::place::Slot;
 use crate::format::table::BlockEntry;
@@ -106,6 +109,8 @@ pub struct Flash<N: Nand> {
     homeless: Option<Exposed>,
     /// Slots whose address changed; the index must follow.
     moved: Vec<Moved>,
+    /// The test of a block that failed, while it is under way.
+    test: Option<BlockTest>,
 }
 
 impl<N: Nand> Flash<N> {
@@ -119,6 +124,7 @@ impl<N: Nand> Flash<N> {
             broken: None,
             homeless: None,
             moved: Vec::new(),
+            test: None,
         }
     }
 
@@ -179,7 +185,7 @@ impl<N: Nand> Flash<N> {
 
     /// Why nothing more can be written.
     pub fn broken(&self) -> Option<&Error> {
-        self.broken.as_ref()
+        if self.slots.outage.is_outage() { Some(&Error::WriteOutage) } else { self.broken.as_ref() }
     }
 
     /// Slots whose address changed since the index followed last.
@@ -274,10 +280,5 @@ impl<N: Nand> Flash<N> {
                 head.cover();
             }
         }
-    }
-
-    /// Retires failing blocks that nothing needs any more.
-    pub fn retire_emptied(&mut self) -> Result<()> {
-        self.free().retirable().into_iter().try_for_each(|block| self.slots.retire(block))
     }
 }

@@ -97,6 +97,16 @@ pub(super) enum Page {
     Other,
 }
 
+/// Whether a unit that was to be programmed and the one before read as blank: a mount looks past one such unit, not past two.
+pub(super) fn leaves_gap<N: Nand>(nand: &mut N, shape: &Shape, block: u32, unit: u32) -> Result<bool> {
+    for unit in [Some(unit), unit.checked_sub(1)].into_iter().flatten() {
+        if !matches!(read_page(nand, shape, block, unit)?, Page::Blank) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// The newest anchor in a block, if one of the first units holds one; `Err` is a version that is not this
 /// program.
 fn newest_in<N: Nand>(

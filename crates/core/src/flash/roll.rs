@@ -93,7 +93,7 @@ impl<N: Nand> Flash<N> {
             Take::LeastWorn if id == HeadId::Native => Take::Settling,
             take => take,
         };
-        let next = self.slots.blocks.pick(self.horizon(), take).ok_or(Error::NoSpace)?;
+        let Some(next) = self.slots.blocks.pick(self.horizon(), take) else { return Err(self.slots.outage.ran_out()) };
         if !self.slots.blocks.get(next).entry.erased {
             // One that is erased is picked again, unless that failed.
             if self.slots.look_for_pages(next, purpose.cause)? {

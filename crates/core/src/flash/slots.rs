@@ -12,6 +12,7 @@ use super::blocks::{self, BlockTable, Found};
 use super::cache::SlotCache;
 use super::head::{Head, HeadId};
 use super::newest;
+use super::outage::{Operation, OutageWatch};
 use super::shape::{ModeShape, Shape};
 use crate::error::{Error, Result};
 use crate::format::place::{NODE_UNIT, Place, Slot};
@@ -73,6 +74,7 @@ pub struct Slots<N: Nand> {
     pub(super) reads: u64,
     /// When the last request or step of background work came, by a clock that never jumps.
     pub(super) mono_ns: i64,
+    pub(super) outage: OutageWatch,
     failures: Vec<Failure>,
 }
 
@@ -91,6 +93,7 @@ impl<N: Nand> Slots<N> {
             corrupt_reads: 0,
             reads: 0,
             mono_ns: 0,
+            outage: OutageWatch::default(),
             failures: Vec::new(),
         }
     }
@@ -317,8 +320,7 @@ impl<N: Nand> Slots<N> {
         }
         let opened_ns = self.blocks.get(block).opened_ns;
         let fresh = opened_ns.is_some_and(|opened_ns| self.mono_ns.saturating_sub(opened_ns) < SOON_NS);
-        // Of an ECC of few bits a single one says nothing of a block.
-        let nearly_lost = info.correctable_bits >= FEW_BITS && 4 * info.corrected_bits >= 3 * info.correctable_bits;
+        let nearly_lost = is_nearly_lost(info);
         let Some(mut found) = self.blocks.get_mut(block) else { return };
         match fresh {
             true => found.entry.failing |= nearly_lost && !found.open && found.entry.used_as == Use::Log,
@@ -341,26 +343,19 @@ impl<N: Nand> Slots<N> {
         Ok(false)
     }
 
-    /// Erases a block. `false`: it went bad and is retired.
+    /// Erases a block. `false`: it failed, and waits for its test.
     pub fn erase(&mut self, block: u32, cause: Cause) -> Result<bool> {
         self.look_for_pages(block, cause)?;
         let from = self.shape.slot(block, 0);
         self.cache.forget(from, from + self.shape.stride);
         let outcome = self.nand.erase(block, cause);
-        let failed = self.wait()? || matches!(outcome, Err(NandError::EraseFailed { .. }));
-        match outcome {
-            Ok(()) | Err(NandError::EraseFailed { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        if failed {
-            self.retire(block)?;
-            return Ok(false);
-        }
+        let erased = self.outcome_of(Operation::Erase, block, outcome)?;
         if let Some(mut found) = self.blocks.get_mut(block) {
-            let erases = found.entry.erases + u32::from(found.found != Found::Nothing);
-            *found = blocks::Block::erased(erases);
+            let ended = erased && found.found != Found::Nothing;
+            *found = blocks::Block::erased(found.entry.erases + u32::from(ended));
+            (found.entry.erased, found.entry.failing) = (erased, !erased);
         }
-        Ok(true)
+        Ok(erased)
     }
 
     /// Marks a block bad for good.
@@ -388,10 +383,30 @@ impl<N: Nand> Slots<N> {
         counts.filter(|(of, _)| **of == cause).for_each(|(_, count)| *count = count.saturating_add(bytes as u64));
     }
 
-    /// Waits for posted operations; whether any failed.
-    pub(super) fn wait(&mut self) -> Result<bool> {
+    /// Waits for what a block was asked to do, with this outcome so far. Whether it succeeded.
+    pub(super) fn outcome_of(
+        &mut self,
+        operation: Operation,
+        block: u32,
+        outcome: core::result::Result<(), NandError>,
+    ) -> Result<bool> {
         self.failures.clear();
         self.nand.barrier(&mut self.failures)?;
-        Ok(!self.failures.is_empty())
+        match outcome {
+            Ok(()) if self.failures.is_empty() => {
+                self.outage.succeeded(operation);
+                Ok(true)
+            }
+            Ok(()) | Err(NandError::ProgramFailed { .. } | NandError::EraseFailed { .. }) => {
+                self.outage.failed(operation, block)?;
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
+}
+
+/// Whether a read took nearly all that the ECC can do. Of an ECC of few bits a single one says nothing of a block.
+pub(super) fn is_nearly_lost(info: ReadInfo) -> bool {
+    info.correctable_bits >= FEW_BITS && 4 * info.corrected_bits >= 3 * info.correctable_bits
 }

@@ -8,6 +8,7 @@ use nand::Nand;
 
 use super::Flash;
 use super::anchor_log::{PartnerState, Takeover};
+use super::anchors::PartnerNeed;
 use super::newest::Found;
 use super::slots::Slots;
 use crate::error::Result;
@@ -34,7 +35,7 @@ impl<N: Nand> Flash<N> {
     pub fn own_step(&mut self) -> Result<bool> {
         match (self.anchors.takeover, self.anchors.other) {
             (Takeover::Own, _) => return Ok(true),
-            (Takeover::None, PartnerState::Old) => self.prepare_other(false)?,
+            (Takeover::None, PartnerState::Old) => self.prepare_other(PartnerNeed::Now)?,
             _ => self.rewrite_anchor()?,
         }
         Ok(false)

@@ -70,8 +70,8 @@ impl Manager {
         if matches!(view.checkpoint(), Progress::Worthwhile | Progress::Due | Progress::Overdue) {
             return Some(Job::Checkpoint);
         }
-        if view.has_retirable() {
-            return Some(Job::Retire);
+        if view.can_test_block() {
+            return Some(Job::TestBlock);
         }
         let blocks = if self.policy.migrate().is_some() { ERASED_BLOCKS } else { 1 };
         if view.needs_erase(blocks) {

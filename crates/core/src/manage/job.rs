@@ -25,8 +25,8 @@ pub enum Job {
     ReadyAnchors,
     /// Erase one of the so many blocks that are taken next.
     EraseAhead { blocks: u32 },
-    /// Retire the blocks that failed and that nothing needs any more.
-    Retire,
+    /// Go on with the test of a block that failed and that nothing needs any more.
+    TestBlock,
     /// Nothing before this time, or before a call.
     Idle { until_ns: Option<i64> },
 }
@@ -41,7 +41,7 @@ impl Job {
             Job::Migrate { .. } => WorkKind::Migration,
             Job::Refresh(_) => WorkKind::Refresh,
             Job::Level { .. } => WorkKind::Levelling,
-            Job::ReadyAnchors | Job::EraseAhead { .. } | Job::Retire => WorkKind::Preparation,
+            Job::ReadyAnchors | Job::EraseAhead { .. } | Job::TestBlock => WorkKind::Preparation,
             Job::Idle { .. } => return None,
         })
     }
@@ -106,8 +106,8 @@ pub trait View {
     fn has_weak_blocks(&self) -> bool;
     /// Whether the block that anchors go on in next is to be made ready.
     fn needs_anchor_block(&self) -> bool;
-    /// Whether a block that failed can be retired.
-    fn has_retirable(&self) -> bool;
+    /// Whether a block that failed can be tested.
+    fn can_test_block(&self) -> bool;
     /// Whether blocks wait for a checkpoint to be free.
     fn has_waiting(&self) -> bool;
     /// Whether the heads have the room that a commit may take.

@@ -15,9 +15,6 @@ const FRUITLESS_AGAIN_MAX: u32 = 4;
 impl Manager {
     /// What to do so that a block more becomes free; idle where nothing helps.
     pub fn next_job_for_room(&self, view: &impl View) -> Job {
-        if view.has_retirable() {
-            return Job::Retire;
-        }
         if let Some(victim) = view.victim()
             && view.may_copy()
         {

@@ -126,7 +126,7 @@ impl View for Seen {
         false
     }
 
-    fn has_retirable(&self) -> bool {
+    fn can_test_block(&self) -> bool {
         false
     }
 

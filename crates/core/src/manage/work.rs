@@ -17,7 +17,7 @@ pub enum WorkKind {
     Refresh,
     /// What does not change moves to worn blocks.
     Levelling,
-    /// Blocks are erased, retired or made ready for anchors, before anybody needs that.
+    /// Blocks are erased, tested or made ready for anchors, before anybody needs that.
     Preparation,
 }
 

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use crate::error::{Error, Result};
+use crate::flash::block_test::Tester;
 use crate::flash::newest;
 use crate::flash::shape::{Shape, slot_bytes};
 use crate::flash::slots::Slots;
@@ -103,8 +104,11 @@ pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
     let mut flash = Flash::new(nand, shape, volume_seed(&options.volume_id), entries, 64, Phase::Formatting);
     if !options.blank {
         erase_all(&mut flash)?;
+        // A block that was not erased may hold anchors of the volume before.
+        Tester(&mut flash).finish_all()?;
     }
-    let mut good = (0..ANCHOR_BLOCKS).filter(|&block| flash.blocks().get(block).entry.used_as == Use::Free);
+    let is_good = |entry: BlockEntry| entry.used_as == Use::Free && !entry.failing;
+    let mut good = (0..ANCHOR_BLOCKS).filter(|&block| is_good(flash.blocks().get(block).entry));
     let (Some(first), Some(second)) = (good.next(), good.next()) else {
         return Err(Error::Unsuitable("fewer than two of its first 16 blocks are good"));
     };

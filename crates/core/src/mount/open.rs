@@ -83,7 +83,7 @@ fn before_replay<N: Nand>(nand: N, shape: Shape, found: &Found, options: MountOp
 fn open_volume<N: Nand>(store: &mut Store<N>, found: &Found) -> Result<()> {
     let anchor = &found.anchor;
     let read_only = store.records().options().read_only;
-    load_tables(store, anchor)?;
+    load_tables(store, found)?;
     let flash = store.records_mut().flash_mut();
     flash.resume_anchors(found);
     flash.numbers_mut().go_on_with(anchor.seq);
@@ -111,7 +111,10 @@ fn open_volume<N: Nand>(store: &mut Store<N>, found: &Found) -> Result<()> {
 }
 
 /// Fills the block table from its pages and what the anchor adds.
-fn load_tables<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
+fn load_tables<N: Nand>(store: &mut Store<N>, found: &Found) -> Result<()> {
+    let anchor = &found.anchor;
+    // Behind it a later mount failed to write its first anchor, and may have gone on to test blocks.
+    let at_rest = anchor.clean && found.end == found.unit + 1;
     let levels = store.records().options().policy.levels();
     let slots = store.records_mut().flash_mut().slots_mut();
     let slot_bytes = slots.shape().slot_bytes;
@@ -151,7 +154,7 @@ fn load_tables<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
         }
         // Of a free block: nothing has been programmed since its last erase that counts.
         let unused = entry.used_as == Use::Free && (entry.erased || entry.sealed);
-        entry.erased &= anchor.clean && !(replaced && block < ANCHOR_BLOCKS);
+        entry.erased &= at_rest && !(replaced && block < ANCHOR_BLOCKS);
         doubtful.extend((unused && !entry.erased).then_some(block));
         entries.push(entry);
     }
@@ -210,6 +213,7 @@ fn replay_log<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
 fn or_only_read<N: Nand>(store: &mut Store<N>, written: Result<()>) -> Result<()> {
     match written {
         Err(Error::NoSpace) => store.only_read(Ended::NoBlocks),
+        Err(Error::WriteOutage) => store.only_read(Ended::WriteOutage),
         Err(Error::Corrupt { .. } | Error::Nand(NandError::Misuse { .. })) => store.only_read(Ended::Damaged),
         outcome => return outcome,
     }

@@ -40,6 +40,7 @@ use self::options::MountOptions;
 use self::records::{Records, Volume};
 use self::report::Ended;
 use crate::error::{Error, Result};
+use crate::flash::block_test::{TestView, Tester};
 use crate::flash::{Flash, Phase};
 use crate::index::Index;
 
@@ -114,7 +115,14 @@ impl<N: Nand> Store<N> {
         }
         self.records.buffer.wait_since(self.records.mono_ns);
         wear::tell(&mut self.records);
-        match followed.and_then(|()| self.make_room(call)) {
+        let ready = match followed.and_then(|()| self.make_room(call)) {
+            // Of the blocks that failed some may be good.
+            Err(Error::NoSpace) if call.gives_back() && TestView(&self.records.flash).next_suspect().is_some() => {
+                Tester(&mut self.records.flash).finish_all().and_then(|()| self.make_room(call))
+            }
+            ready => ready,
+        };
+        match ready {
             Err(Error::NoSpace) if call.gives_back() => {
                 // Not even for that there is room: so many blocks went bad that this is the end.
                 self.records.flash.fail(&Error::NoSpace);
@@ -162,6 +170,8 @@ impl<N: Nand> Store<N> {
     pub fn writable(&self) -> Result<()> {
         match self.records.flash.broken() {
             _ if self.records.flash.phase() == Phase::ReadOnly => Err(Error::ReadOnly),
+            // The call that met it was told.
+            Some(Error::WriteOutage) => Err(Error::ReadOnly),
             Some(error) => Err(error.clone()),
             None => Ok(()),
         }

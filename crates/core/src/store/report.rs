@@ -27,6 +27,8 @@ pub enum Ended {
     Damaged,
     /// The chip failed.
     Chip,
+    /// Programs or erases failed on block after block: nothing was marked bad, and a later mount may write again.
+    WriteOutage,
 }
 
 /// What `statfs` tells, bytes.
@@ -66,7 +68,7 @@ pub struct Info {
     pub written_bytes: [u64; nand::Cause::ALL.len()],
     /// Bytes that space is reserved for.
     pub reserved_bytes: u64,
-    /// Blocks that failed a program and wait to be emptied.
+    /// Blocks that failed a program or an erase and wait to be emptied and tested.
     pub failing_blocks: u32,
     /// Blocks whose bit errors come near to what can be corrected: they wait to be written anew.
     pub fading_blocks: u32,
@@ -148,6 +150,7 @@ impl<N: Nand> Store<N> {
     fn ended(&self) -> Option<Ended> {
         let broken = self.records.flash.broken().map(|error| match error {
             Error::Nand(_) => Ended::Chip,
+            Error::WriteOutage => Ended::WriteOutage,
             Error::Corrupt { .. } => Ended::Damaged,
             _ => Ended::NoBlocks,
         });

@@ -7,8 +7,10 @@ use nand::Nand;
 
 use super::budget::{Call, Reserve};
 use super::collector::Why;
+use super::records::Records;
 use super::{Store, budget, view};
 use crate::error::{Error, Result};
+use crate::flash::block_test::{TestView, Tester};
 use crate::manage::job::{Job, Progress, View};
 use crate::policy::supply::Budget;
 
@@ -120,9 +122,14 @@ impl<N: Nand> Store<N> {
             Err(Error::NoSpace | Error::Corrupt { .. }) => {}
             outcome => outcome?,
         }
-        let room = self.records.flash.free_blocks() >= budget::host_blocks(&self.records, Call::REMOVAL)
-            || budget::heads_have_room(&self.records, Call::REMOVAL);
-        if room { Ok(()) } else { Err(Error::NoSpace) }
+        let has_room = |records: &Records<N>| {
+            records.flash.free_blocks() >= budget::host_blocks(records, Call::REMOVAL)
+                || budget::heads_have_room(records, Call::REMOVAL)
+        };
+        if !has_room(&self.records) && TestView(&self.records.flash).next_suspect().is_some() {
+            Tester(&mut self.records.flash).finish_all()?;
+        }
+        if has_room(&self.records) { Ok(()) } else { Err(Error::NoSpace) }
     }
 
     /// Does what there is to do until so many blocks are free, or too little comes of it.

@@ -19,15 +19,15 @@ const INDEX_BYTES: u64 = 96;
 /// Beside a chunk's bytes, what a write takes in nodes.
 const WRITE_BYTES: u64 = 64;
 
-/// Bytes that can be stored: all blocks but the bad ones, the anchors', the index's, the heads' and the reserve, less the
+/// Bytes that can be stored: all blocks but those that are bad or failed, the anchors', the index's, the heads' and the reserve, less the
 /// slots that stay unused in full ones.
 pub fn capacity_bytes<N: Nand>(records: &Records<N>) -> u64 {
     let shape = records.flash.shape();
-    let bad = u64::from(records.flash.blocks().bad());
+    let failed = u64::from(budget::failed_blocks(records));
     let index_blocks = budget::index_reserve_blocks(records);
     // Blocks that log heads stand in.
     let heads = if records.manager.policy().uses_one_region() { 1 } else { 2 };
-    let fixed = bad + ANCHORS + index_blocks + heads + u64::from(budget::reserve_blocks(records));
+    let fixed = failed + ANCHORS + index_blocks + heads + u64::from(budget::reserve_blocks(records));
     let blocks = u64::from(records.flash.blocks().len()).saturating_sub(fixed);
     let per_block = match records.manager.policy().relocated() {
         Region::Native => shape.native.content_slots(),

@@ -9,6 +9,7 @@ use super::checkpoint::Checkpointer;
 use super::collector::Collector;
 use super::records::Records;
 use super::{Store, budget, space};
+use crate::flash::block_test::TestView;
 use crate::flash::blocks::Block;
 use crate::format::anchor::NAMES_MAX;
 use crate::format::table::Use;
@@ -190,8 +191,8 @@ impl<N: Nand> View for Look<'_, N> {
         self.records.flash.anchors().needs_other(self.records.flash.shape().slc.units)
     }
 
-    fn has_retirable(&self) -> bool {
-        !self.records.flash.free().retirable().is_empty()
+    fn can_test_block(&self) -> bool {
+        TestView(&self.records.flash).can_go_on()
     }
 
     fn has_waiting(&self) -> bool {

@@ -7,6 +7,7 @@ use super::collector::{self, Why};
 use super::commit::Commit;
 use super::wear;
 use crate::error::Result;
+use crate::flash::block_test::Tester;
 use crate::flash::head::HeadId;
 use crate::format::place::Slot;
 use crate::format::table::Use;
@@ -66,7 +67,7 @@ impl<N: Nand> Store<N> {
             Job::Refresh(refresh) => self.refresh(refresh),
             Job::ReadyAnchors => self.ready_anchor_step(),
             Job::EraseAhead { blocks } => self.erase_ahead(blocks),
-            Job::Retire => self.records.flash.retire_emptied(),
+            Job::TestBlock => Tester(&mut self.records.flash).step(),
             Job::Idle { .. } => Ok(()),
         }
     }
@@ -158,7 +159,7 @@ impl<N: Nand> Store<N> {
         match slots.nand_mut().read(number, page, 0, &mut [], &mut [], Cause::WearLevel) {
             Ok(info) => slots.note_errors(number, info),
             // Whoever needs it will be told.
-            Err(NandError::Uncorrectable { .. }) => {}
+            Err(NandError::Uncorrectable { .. } | NandError::Medium { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         Ok(())

@@ -5,6 +5,7 @@ mod attributes;
 mod budget;
 mod checkpoint;
 mod collector;
+mod failing;
 mod format;
 mod place;
 mod recovery;
