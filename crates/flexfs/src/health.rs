@@ -43,6 +43,13 @@ impl Health {
                 "read-only",
                 Some("it is damaged where it would have to be written: nothing more is written; check it with fsck"),
             ),
+            Some(Ended::WriteOutage) => (
+                "read-only",
+                Some(
+                    "the chip fails programs or erases on block after block: it may be write-protected, or its voltage too low; \
+                     no block was marked bad for it, and what was synced can be read; mend that, unmount and mount again",
+                ),
+            ),
             // The failure itself has been told.
             Some(_) => ("read-only", None),
             None if life_used >= 1.0 => (
@@ -119,13 +126,14 @@ mod tests {
         assert_eq!(told(&|info| (info.blocks.bad, info.spare_blocks) = (2, 0)), ("good", ""));
         assert_eq!(told(&|info| (info.blocks.bad, info.spare_blocks) = (20, 40)), ("good", ""));
         type Case<'a> = (&'a str, &'a str, &'a dyn Fn(&mut Info));
-        let cases: [Case; 7] = [
+        let cases: [Case; 8] = [
             ("worn", "have another chip ready", &|info| info.erases_max = ENDURANCE * 8 / 10),
             ("failing", "have another chip ready", &|info| info.failing_blocks = 1),
             ("short of blocks", "make room", &|info| (info.blocks.bad, info.spare_blocks) = (20, 2)),
             ("worn out", "copy what it holds", &|info| info.erases_max = ENDURANCE),
             ("at its end", "copy it to another chip", &|info| info.ended = Some(Ended::NoBlocks)),
             ("read-only", "fsck", &|info| info.ended = Some(Ended::Damaged)),
+            ("read-only", "mount again", &|info| info.ended = Some(Ended::WriteOutage)),
             ("read-only", "", &|info| info.ended = Some(Ended::Chip)),
         ];
         for (word, advice, change) in cases {

@@ -35,8 +35,9 @@ On a busy volume overwrites and background steps bring a checkpoint, or the empt
 history begins and every 20 operations of it; the operations 'stir checkpoint' and
 'stir emptying' do so in a script.
 
-With --media programs and erases fail in random histories, bits flip (up to as many as the ECC corrects), months pass,
-the power goes now and then, and at the end pages are damaged: nothing may be lost before that, and nothing be wrong
+With --media programs and erases fail in random histories, the chip refuses all of them for a while (as when it is
+write-protected), bits flip (up to as many as the ECC corrects), months pass, the power goes now and then, and at
+the end pages are damaged: nothing may be lost before that, and nothing be wrong
 after, but refused; what is written beside the damage must be there after the next mount.
 
 With --ftl random histories of requests to a translation layer's sectors are cut in the same way, on small chips: each

@@ -32,6 +32,8 @@ pub struct Tally {
     pub cuts: usize,
     /// Cuts in a mount.
     pub mount_cuts: usize,
+    /// The times that the volume took its chip to be at fault.
+    pub outages: usize,
     /// Programs that moved data, for migration and for collection.
     pub migrated: u64,
     pub collected: u64,
@@ -45,6 +47,7 @@ impl std::ops::AddAssign for Tally {
         self.remounts += other.remounts;
         self.cuts += other.cuts;
         self.mount_cuts += other.mount_cuts;
+        self.outages += other.outages;
         self.migrated += other.migrated;
         self.collected += other.collected;
     }
@@ -59,6 +62,8 @@ pub struct Run {
     steps: usize,
     /// Whether a power cut is part of the history; otherwise the fuse is armed.
     cut_armed: bool,
+    /// Bad blocks when the chip began to refuse every program and erase, if it does.
+    bad_before_outage: Option<usize>,
 }
 
 impl Run {
@@ -72,7 +77,15 @@ impl Run {
     pub fn on(rig: Rig, chip: Chip, seed: u64, crowded_percent: u64, disruptions: usize) -> Result<Self, String> {
         let mut twin = rig.format(chip, seed)?;
         let shape = rig.shape(&mut twin, crowded_percent, disruptions)?;
-        Ok(Self { rig, shape, twin: Some(twin), tally: Tally::default(), steps: 0, cut_armed: false })
+        Ok(Self {
+            rig,
+            shape,
+            twin: Some(twin),
+            tally: Tally::default(),
+            steps: 0,
+            cut_armed: false,
+            bad_before_outage: None,
+        })
     }
 
     /// Runs `steps` seeded steps on a fresh volume and compares at the end; an error names the step.
@@ -93,6 +106,13 @@ impl Run {
     /// The chip under the volume, to arm faults on.
     pub fn chip_mut(&mut self) -> Option<&mut Chip> {
         self.twin.as_mut().map(|twin| twin.fs.chip_mut())
+    }
+
+    /// The chip refuses so many programs and erases to come; with [`u64::MAX`] all until the next mount.
+    pub fn refuse_writes(&mut self, count: u64) {
+        let Some(chip) = self.twin.as_mut().map(|twin| twin.fs.chip_mut()) else { return };
+        chip.faults_mut().refuse_writes(count);
+        self.bad_before_outage = (count == u64::MAX).then(|| chip.bad_blocks().count());
     }
 
     /// The step that these words would be, for people.
@@ -139,6 +159,11 @@ impl Run {
             Outcome::PowerLost => {
                 let Twin { fs, history, now_ns } = twin;
                 twin = self.after_cut(fs.into_chip(), history, now_ns).map_err(within)?;
+            }
+            Outcome::WriteOutage => {
+                let Twin { fs, history, now_ns } = twin;
+                self.tally.outages += 1;
+                twin = self.mount(fs.into_chip(), history, now_ns).and_then(Self::settle).map_err(within)?;
             }
             Outcome::Refused => self.tally.refused += 1,
             Outcome::NoSpace => self.tally.no_space += 1,
@@ -191,6 +216,7 @@ impl Run {
 
     /// Mounts; a cut that is armed may go off in it.
     fn mount(&mut self, mut chip: Chip, mut history: History, now_ns: i64) -> Result<Twin<Chip>, String> {
+        self.end_outage(&mut chip, &history, now_ns)?;
         for _ in 0..MOUNT_TRIES {
             let options = MountOptions { now_ns, ..self.rig.options.clone() };
             match Fs::mount(chip, options) {
@@ -212,6 +238,21 @@ impl Run {
             }
         }
         Err("mount: it programs or erases without end".into())
+    }
+
+    /// If the chip refuses every program and erase: what is on it can be read, no block was marked bad, and it works again.
+    fn end_outage(&mut self, chip: &mut Chip, history: &History, now_ns: i64) -> Result<(), String> {
+        let Some(before) = self.bad_before_outage.take() else { return Ok(()) };
+        let marked = chip.bad_blocks().count() - before;
+        if marked > 0 {
+            return Err(format!("{marked} blocks were marked bad while the chip refused everything"));
+        }
+        let mut copy = chip.snapshot();
+        copy.faults_mut().cancel_cut();
+        let mut twin = Twin::mount(copy, &self.rig.options, history.clone(), now_ns)?;
+        twin.settle(Reading::Once).map_err(|error| format!("mounted while the chip refuses everything: {error}"))?;
+        chip.faults_mut().refuse_writes(0);
+        Ok(())
     }
 
     /// The power went off: as the history wants, or by the fuse.

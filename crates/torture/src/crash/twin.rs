@@ -28,6 +28,8 @@ pub enum Outcome {
     NoSpace,
     /// The power went off.
     PowerLost,
+    /// The chip refused every program and erase, and the volume takes it to be at fault.
+    WriteOutage,
 }
 
 /// How often every chunk of a file is read when a volume is judged. A page that was being programmed or erased when the
@@ -84,11 +86,16 @@ impl<N: Emulated> Twin<N> {
         let call = clipped.as_ref().unwrap_or(call);
         self.now_ns += STEP_NS;
         self.fs.request(self.now_ns);
-        match call_fs(&mut self.fs, call, self.now_ns) {
-            Ok(Reply::Count(count)) if count < call.adds_bytes() as usize && self.power_is_off() => {
-                self.cut_short(call)
-            }
-            Err(_) if self.power_is_off() => self.cut_short(call),
+        let answer = call_fs(&mut self.fs, call, self.now_ns);
+        let is_short = match &answer {
+            Ok(Reply::Count(count)) => *count < call.adds_bytes() as usize,
+            answer => answer.is_err(),
+        };
+        if is_short && let Some(lost) = self.lost()? {
+            self.history.interrupted(call, self.now_ns);
+            return Ok(lost);
+        }
+        match answer {
             Ok(reply) => self.accepted(call, reply),
             Err(Error::NoSpace) => self.out_of_space(call).map(|()| Outcome::NoSpace),
             Err(error) => match self.history.apply(call, flexfs_core::Ino::MAX, self.now_ns) {
@@ -105,9 +112,11 @@ impl<N: Emulated> Twin<N> {
             match self.fs.background(self.now_ns, self.now_ns) {
                 Ok(Some(next)) => self.now_ns = self.now_ns.max(next / STEP_NS * STEP_NS),
                 Ok(None) => break,
-                Err(_) if self.power_is_off() => return Ok(Outcome::PowerLost),
-                Err(Error::NoSpace) => return Ok(Outcome::NoSpace),
-                Err(error) => return Err(format!("background: {error}")),
+                Err(error) => match (self.lost()?, error) {
+                    (Some(lost), _) => return Ok(lost),
+                    (None, Error::NoSpace) => return Ok(Outcome::NoSpace),
+                    (None, error) => return Err(format!("background: {error}")),
+                },
             }
         }
         Ok(Outcome::Done)
@@ -150,6 +159,7 @@ impl<N: Emulated> Twin<N> {
             Ok(()) => history.synced(),
             Err(Error::NoSpace) => {}
             Err(_) if !chip.emulated().is_powered() => {}
+            Err(Error::WriteOutage | Error::ReadOnly) if chip.emulated().refused_writes() > 0 => {}
             Err(error) => return Err(format!("unmount: {error}")),
         }
         Ok((chip, history))
@@ -166,15 +176,14 @@ impl<N: Emulated> Twin<N> {
         Ok(length)
     }
 
-    /// Whether a failure needs no other explanation.
-    fn power_is_off(&self) -> bool {
-        !self.fs.chip().emulated().is_powered()
-    }
-
-    /// The power went off in a call, which may have happened, in part or not at all.
-    fn cut_short(&mut self, call: &Call) -> Result<Outcome, String> {
-        self.history.interrupted(call, self.now_ns);
-        Ok(Outcome::PowerLost)
+    /// What explains a failure by itself: no power, or a chip that refused what it was asked for.
+    fn lost(&mut self) -> Result<Option<Outcome>, String> {
+        let chip = self.fs.chip().emulated();
+        if !chip.is_powered() {
+            return Ok(Some(Outcome::PowerLost));
+        }
+        let refused = chip.refused_writes() > 0;
+        Ok((refused && self.ended()? == Some(Ended::WriteOutage)).then_some(Outcome::WriteOutage))
     }
 
     fn accepted(&mut self, call: &Call, reply: Reply) -> Result<Outcome, String> {

@@ -262,6 +262,7 @@ impl Drive<'_> {
                 let pieces = twin.history.pending().len();
                 match twin.call(call)? {
                     Outcome::PowerLost => return Err("it runs in circles".into()),
+                    Outcome::WriteOutage => return Err("it takes the chip to be at fault".into()),
                     // A sync inside the call would have emptied the list; calls that mutate never sync.
                     Outcome::Done if call.mutates() => before.adopt_pending(&twin.history.pending()[pieces..]),
                     Outcome::Refused => self.findings.refused += 1,

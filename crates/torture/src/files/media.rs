@@ -1,5 +1,5 @@
-//! Volumes on a failing medium: programs and erases that fail, bit errors up to what the ECC corrects, months
-//! that pass, and, at the end, pages that nothing corrects.
+//! Volumes on a failing medium: programs and erases that fail, a chip that refuses all of them for a while, bit errors up to
+//! what the ECC corrects, months that pass, and, at the end, pages that nothing corrects.
 //!
 //! Invariant: as long as the ECC's limits are kept and few blocks fail, nothing is lost; past them, what is read is right
 //! or an error.
@@ -32,6 +32,8 @@ const OLD: Age = Age { wrong_percent: 99, filled_percent: 0, crowded_percent: 60
 const DISRUPTIONS: usize = 20;
 /// Bits of a codeword.
 const CODEWORD_BITS: f64 = 8.0 * 1024.0;
+/// Programs and erases that a chip refuses for a moment, at most: it goes on, or takes it for the end of all writing.
+const REFUSED_MAX: u64 = 6;
 /// How often much time passes at once in a run, and how much, in days.
 const PAUSES: u64 = 3;
 const PAUSE_DAYS: u64 = 120;
@@ -142,14 +144,15 @@ fn run_of(seed: u64, keep: &[usize]) -> Result<MediaRun, String> {
 
 fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> {
     let mut rig = setup.rig()?;
-    let age = if mix(seed ^ 3).is_multiple_of(2) { YOUNG } else { OLD };
+    let is_young = mix(seed ^ 3).is_multiple_of(2);
+    let age = if is_young { YOUNG } else { OLD };
     let share = (mix(seed ^ 1) % (age.wrong_percent + 1)) as f64 / 100.0;
     let rate = share * f64::from(rig.profile.ecc.correctable_bits) / CODEWORD_BITS;
     (rig.profile.errors.slc.fresh, rig.profile.errors.native.fresh) = (rate, rate);
     rig.faults = FaultConfig { bit_errors: BitErrors::Correctable, ..FaultConfig::power_cuts(seed) };
     let options = rig.options.clone();
     let mut chip = rig.chip(seed)?;
-    chip.faults_mut().scatter_bad_blocks(0.02).map_err(|error| error.to_string())?;
+    let factory_bad = chip.faults_mut().scatter_bad_blocks(0.02).map_err(|error| error.to_string())?;
     let mut run = Run::on(rig, chip, seed, age.crowded_percent, DISRUPTIONS)?;
     if let Some(twin) = run.twin_mut() {
         fill(twin, mix(seed ^ 2) % (age.filled_percent + 1), FILE_CHUNKS)?;
@@ -158,7 +161,14 @@ fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> 
     let due: Vec<(usize, bool)> =
         (0..2 * FAILURES).map(|n| (supply.below(MEDIA_STEPS as u64) as usize, n % 2 == 0)).collect();
     let pauses: Vec<usize> = (0..PAUSES).map(|_| supply.below(MEDIA_STEPS as u64) as usize).collect();
+    let mut outage = Supply::new(mix(seed ^ 4));
+    // A moment leaves blocks that wait for their test: a chip that gives up others for their bit errors may have none left then.
+    let outage_lasts = outage.below(2) == 0 || !is_young || setup.has_few_cycles();
+    let outage_step = outage.below(MEDIA_STEPS as u64) as usize;
     for step in 0..MEDIA_STEPS {
+        if step == outage_step {
+            run.refuse_writes(if outage_lasts { u64::MAX } else { 1 + outage.below(REFUSED_MAX) });
+        }
         if let Some(chip) = run.chip_mut() {
             for _ in pauses.iter().filter(|at| **at == step) {
                 chip.advance_to_ns(chip.now_ns() + PAUSE_DAYS * DAY_NS);
@@ -175,6 +185,11 @@ fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> 
     }
     let (tally, chip, history, now_ns) = run.end()?;
     let counters = *chip.counters();
+    // On an old chip, and on one of few cycles, blocks are given up for their bit errors, too.
+    let unjust = chip.bad_blocks().find(|&block| !chip.has_failed(block) && !factory_bad.contains(&block));
+    if let Some(block) = unjust.filter(|_| is_young && !setup.has_few_cycles()) {
+        return Err(format!("block {block} never failed but while the chip refused everything, and was marked bad"));
+    }
     let seen = damage(chip, &history, options, now_ns, seed)?;
     Ok(MediaRun {
         tally,

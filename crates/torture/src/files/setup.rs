@@ -258,6 +258,11 @@ impl Setup {
         }
     }
 
+    /// Whether blocks endure so few cycles that bits flip by wear alone.
+    pub fn has_few_cycles(&self) -> bool {
+        self.life.is_some()
+    }
+
     /// Whether callers' data goes to native cells at once.
     pub fn writes_native(&self) -> bool {
         self.policy.writes_natively()
