@@ -32,7 +32,7 @@ pub struct BlockInfo {
     pub erased: bool,
     /// Its last slots hold a summary.
     pub sealed: bool,
-    /// Failed a program; it is emptied, then retired.
+    /// Failed a program or an erase; it is emptied, then tested.
     pub failing: bool,
     /// It holds what was likely to be written again soon.
     pub hot: bool,

@@ -124,7 +124,7 @@ enum Class {
     Free,
     /// Nothing in it is needed; whether it can be taken depends on how far the log has got.
     Emptied,
-    /// It has failed a program, and waits to be retired.
+    /// It has failed a program or an erase, and waits for its test.
     Failing,
     Other,
 }
@@ -357,7 +357,7 @@ impl BlockTable {
         self.books.free + emptied.count() as u32
     }
 
-    /// Blocks that failed a program and were not retired yet.
+    /// Blocks that failed a program or an erase and wait for their test.
     pub fn failing_count(&self) -> u32 {
         self.books.failing
     }

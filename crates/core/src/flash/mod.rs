@@ -1,4 +1,4 @@
-//! The flash manager: slots are read and appended here, blocks taken, erased and retired.
+//! The flash manager: slots are read and appended here, blocks taken, erased and tested.
 //!
 //! Invariants: what is read has passed its checksum; a log head opens only blocks that the last anchor or a durable
 //! summary names; a lower page that holds the only copy of something promised is never put at risk.

@@ -1,4 +1,4 @@
-//! The chip as slots: counted as live, gathered before they are programmed, and their blocks erased or retired.
+//! The chip as slots: counted as live, gathered before they are programmed, and their blocks erased or marked bad.
 //!
 //! Invariant: a slot that is gathered or stashed is kept in memory with the tag and bytes that it has, or will have, on
 //! the chip; no block is erased before it is known whether anything stands in it.
@@ -313,7 +313,7 @@ impl<N: Nand> Slots<N> {
     }
 
     /// Notes a block of which reading took much of what the ECC can do. If that is so soon after it was written, the block
-    /// is weak and not the data old: it is to be retired.
+    /// is weak and not the data old: it is to be tested.
     pub fn note_errors(&mut self, block: u32, info: ReadInfo) {
         if !info.is_strained() || self.blocks.get(block).fading {
             return;

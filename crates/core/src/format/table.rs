@@ -26,7 +26,7 @@ pub struct BlockEntry {
     pub erased: bool,
     /// Its last slots hold a summary.
     pub sealed: bool,
-    /// Failed a program: to be emptied and retired.
+    /// Failed a program or an erase: to be emptied and tested.
     pub failing: bool,
     /// Programmed, since its last erase, with what was likely to be written again soon.
     pub hot: bool,

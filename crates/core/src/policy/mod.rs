@@ -301,7 +301,7 @@ pub struct BlockView {
     pub open: bool,
     /// Something live in it cannot be read: it is never emptied.
     pub stuck: bool,
-    /// It has failed a program: it is emptied, then retired.
+    /// It has failed a program or an erase: it is emptied, then tested.
     pub failing: bool,
     /// Reading it takes much of what the ECC can do: it is to be written anew elsewhere.
     pub fading: bool,

@@ -308,6 +308,27 @@ fn a_failed_program_is_known_at_the_barrier_and_the_block_stays_readable() {
 }
 
 #[test]
+fn a_chip_that_refuses_writes_leaves_every_block_as_it_is() {
+    let mut chip = chip();
+    program(&mut chip, 2, 0, Native).unwrap();
+    chip.faults_mut().refuse_writes(2);
+    program(&mut chip, 2, 1, Native).unwrap();
+    chip.erase(2, Cause::Gc).unwrap();
+    assert_eq!(barrier(&mut chip), [Failure { block: 2, unit: Some(1) }, Failure { block: 2, unit: None }]);
+    assert!(chip.is_erased(2, 1) && !chip.has_failed(2));
+    assert_eq!(read(&mut chip, 2, 0).unwrap(), pattern(2000, 4096));
+    // Two were refused; until it is told otherwise, the next are not.
+    program(&mut chip, 2, 1, Native).unwrap();
+    chip.faults_mut().refuse_writes(u64::MAX);
+    for _ in 0..100 {
+        chip.erase(2, Cause::Gc).unwrap();
+    }
+    chip.faults_mut().refuse_writes(0);
+    chip.erase(2, Cause::Gc).unwrap();
+    assert_eq!((barrier(&mut chip).len(), chip.refused_writes(), chip.cycles(2)), (100, 102, 1));
+}
+
+#[test]
 fn a_failure_may_be_reported_at_once() {
     let mut chip = chip();
     chip.faults_mut().set(FaultConfig { fail_at_once: true, ..FaultConfig::default() });
