@@ -234,6 +234,7 @@ impl Figures {
             "migrated_blocks": migrated_blocks,
             "collections": self.info.collections,
             "corrupt_reads": self.info.corrupt_reads,
+            "wrong_checksums": self.info.wrong_checksums,
             "operations": {
                 "reads": by_cause(reads).collect::<BTreeMap<_, _>>(),
                 "programs": by_cause(programs).collect::<BTreeMap<_, _>>(),
@@ -277,7 +278,16 @@ impl Figures {
             ("programs", listed(by_cause(programs))),
             ("block erases", listed(by_cause(erases))),
         ];
-        [mounted].into_iter().chain(to_slc).chain(rest).collect()
+        let lost = (self.info.corrupt_reads > 0).then(|| ("lost reads", self.said_of_lost_reads()));
+        [mounted].into_iter().chain(to_slc).chain(rest).chain(lost).collect()
+    }
+
+    fn said_of_lost_reads(&self) -> String {
+        format!(
+            "{} could not be used; of these the chip read {} well: a wrong bit that its ECC does not cover, as in spare bytes",
+            grouped(self.info.corrupt_reads),
+            grouped(self.info.wrong_checksums),
+        )
     }
 
     fn table(&self) -> String {

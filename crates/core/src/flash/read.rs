@@ -147,6 +147,7 @@ impl<N: Nand> Slots<N> {
     /// Counts and reports a read that failed its check.
     pub fn corrupt<T>(&mut self, what: &'static str, slot: Slot) -> Result<T> {
         self.corrupt_reads += 1;
+        self.wrong_checksums += u64::from(what != UNCORRECTABLE);
         Err(Error::Corrupt { what, slot })
     }
 

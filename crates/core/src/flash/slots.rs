@@ -70,6 +70,8 @@ pub struct Slots<N: Nand> {
     /// Bytes programmed in the volume's life, by cause.
     pub(super) written_bytes: [u64; Cause::ALL.len()],
     pub(super) corrupt_reads: u64,
+    /// Those of them that the chip read well.
+    pub(super) wrong_checksums: u64,
     /// Reads of the chip since mount.
     pub(super) reads: u64,
     /// When the last request or step of background work came, by a clock that never jumps.
@@ -91,6 +93,7 @@ impl<N: Nand> Slots<N> {
             stash: Vec::new(),
             written_bytes: [0; Cause::ALL.len()],
             corrupt_reads: 0,
+            wrong_checksums: 0,
             reads: 0,
             mono_ns: 0,
             outage: OutageWatch::default(),
@@ -173,9 +176,9 @@ impl<N: Nand> Slots<N> {
         self.reads
     }
 
-    /// Counts a read whose checksum failed.
-    pub fn count_corrupt(&mut self) {
-        self.corrupt_reads += 1;
+    /// Those of them that the chip read well: a bit of the slot is wrong that its ECC does not cover, as may be in spare bytes.
+    pub fn wrong_checksums(&self) -> u64 {
+        self.wrong_checksums
     }
 
     /// Bytes programmed in the volume's life, in the order of [`Cause::ALL`].

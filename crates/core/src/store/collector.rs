@@ -299,8 +299,9 @@ impl Job {
         match slots.read_tagged(slot, &mut data, self.purpose.cause) {
             Ok(Some(tag)) => Ok(Ok(Opened { slot, tag, data, at: 0 })),
             Ok(None) => Ok(Err(Stepped::Through)),
-            Err(Error::Corrupt { .. }) => {
-                slots.count_corrupt();
+            Err(Error::Corrupt { what, slot }) => {
+                // It is counted; whoever needs it will be told.
+                let _ = slots.corrupt::<()>(what, slot);
                 Ok(Err(Stepped::Through))
             }
             Err(error) => Err(error),

@@ -78,6 +78,8 @@ pub struct Info {
     pub ended: Option<Ended>,
     /// Reads whose checksum failed or that the chip could not correct, since mount.
     pub corrupt_reads: u64,
+    /// Those of them that the chip read well: a wrong bit that its ECC does not cover cost the slot.
+    pub wrong_checksums: u64,
     /// The times forced migration or collection ran since mount.
     pub collections: u64,
     /// What this mount was asked to follow. On a chip with one bit a cell it decides about no region: there is one kind of block.
@@ -210,6 +212,7 @@ impl<N: Nand> Store<N> {
             spare_blocks: self.spare_blocks(),
             ended: self.ended(),
             corrupt_reads: self.records.flash.slots().corrupt_reads(),
+            wrong_checksums: self.records.flash.slots().wrong_checksums(),
             collections: self.records.manager.collections(),
             policy: self.records.options.policy,
             headroom_blocks: self.look(Call::REMOVAL).headroom(),

@@ -11,6 +11,7 @@ mod place;
 mod recovery;
 mod roll;
 mod room;
+mod tags;
 
 use emulator::{Chip, Profile};
 
