@@ -19,6 +19,9 @@ modprobe jffs2
 mount -t jffs2 mtd1 /mnt
 expect 1 "(jffs2) on it is mounted on /mnt" flexfs mkfs /dev/mtd1 --force
 umount /mnt
+mount -t jffs2 "mtd:$(cat /sys/class/mtd/mtd1/name)" /mnt
+expect 1 "(jffs2) on it is mounted on /mnt" flexfs mkfs /dev/mtd1 --force
+umount /mnt
 expect 1 "not blank" flexfs mkfs /dev/mtd1
 
 expect 0 formatted flexfs mkfs $device --force
