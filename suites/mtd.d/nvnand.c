@@ -22,6 +22,8 @@
 static int blocks = 96, pages = 128, page_bytes = 4096, spare_bytes = 128, free_bytes = 64;
 static int mlc, stride = 1, seed = 1;
 static long cut = -1;
+/* Which operations count until the power fails. */
+static int counted;
 static bool protect;
 static ulong programs, reads, erases, broken, marked;
 module_param(blocks, int, 0444);
@@ -33,6 +35,7 @@ module_param(mlc, int, 0444);
 module_param(stride, int, 0444);
 module_param(seed, int, 0444);
 module_param(cut, long, 0644);
+module_param(counted, int, 0644);
 module_param(protect, bool, 0644);
 module_param(programs, ulong, 0444);
 module_param(reads, ulong, 0444);
@@ -40,6 +43,7 @@ module_param(erases, ulong, 0444);
 module_param(broken, ulong, 0444);
 module_param(marked, ulong, 0444);
 
+enum operation { ANY, ERASE, SECOND_OF_PAIR, OTHER };
 enum page_state { ERASED, PROGRAMMED, UNREADABLE, WEAK };
 enum torn_program { PROGRAM_OLD, PROGRAM_FULL, PROGRAM_MIXED, PROGRAM_UNREADABLE, PROGRAM_WEAK, TORN_PROGRAMS };
 enum torn_erase { ERASE_OLD, ERASE_FULL, ERASE_MIXED, ERASE_WEAK, TORN_ERASES };
@@ -100,9 +104,17 @@ static void rule(const char *what, u64 page)
 	pr_err("nvnand: RULE BROKEN: %s, block %d page %d\n", what, (int)page / pages, (int)page % pages);
 }
 
-static bool power_fails(void)
+static bool power_fails(enum operation now)
 {
-	return cut >= 0 && cut-- == 0;
+	return cut >= 0 && (counted == ANY || counted == now) && cut-- == 0;
+}
+
+static enum operation program_of(u64 page)
+{
+	struct mtd_pairing_info own;
+
+	pairing_info(&chip, page % pages, &own);
+	return mlc && own.group ? SECOND_OF_PAIR : OTHER;
 }
 
 static void __noreturn reset_machine(void)
@@ -241,7 +253,7 @@ static int write_page(u64 page, const u8 *bytes, const u8 *free, size_t length)
 	if (length > free_bytes)
 		rule("more spare bytes than are free", page);
 	programs++;
-	if (power_fails())
+	if (power_fails(program_of(page)))
 		tear_program(page, bytes, free, length);
 	memcpy(data + page * page_bytes, bytes, page_bytes);
 	memcpy(spare + page * spare_bytes + FREE_AT, free, length);
@@ -284,7 +296,7 @@ static int erase_block(struct mtd_info *mtd, struct erase_info *what)
 		result = -EIO;
 	} else {
 		erases++;
-		if (power_fails())
+		if (power_fails(ERASE))
 			tear_erase(first);
 		for (page = first; page < first + pages; page++)
 			blank_page(page, ERASED);
