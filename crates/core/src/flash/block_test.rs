@@ -97,12 +97,12 @@ impl BlockTest {
     }
 
     /// The same test after a round.
-    fn after(self, passed: bool) -> Self {
+    fn after(self, passed: bool, is_worn_out: bool) -> Self {
         let test = Self { round: None, ..self };
         match (self.controls, passed) {
             (false, _) => Self { passed: self.passed + u32::from(passed), controls: !passed, ..test },
             // The control is a suspect itself from now on.
-            (true, false) => Self { controls_failed: self.controls_failed + 1, ..test },
+            (true, false) => Self { controls_failed: self.controls_failed + u32::from(!is_worn_out), ..test },
             (true, true) => Self { failed: self.failed + 1, controls: false, controls_failed: 0, ..test },
         }
     }
@@ -305,7 +305,7 @@ impl<N: Nand> Tester<'_, N> {
         let erases = self.0.blocks().get(block).entry.erases;
         let mut round = under_way.unwrap_or(Round { block, erases, next: RoundStep::Erase });
         let next = match round.step(&mut self.0.slots, &test)? {
-            Some(passed) => test.after(passed),
+            Some(passed) => test.after(passed, self.0.blocks().is_worn_out(block)),
             None => BlockTest { round: Some(round), ..test },
         };
         match next {

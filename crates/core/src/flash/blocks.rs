@@ -379,6 +379,11 @@ impl BlockTable {
         }
     }
 
+    /// Whether a block has used up its endurance, so that it may fail by itself.
+    pub fn is_worn_out(&self, block: u32) -> bool {
+        self.get(block).entry.erases >= self.endurance
+    }
+
     /// Whether a block was erased so many times more than blocks are on average.
     pub fn is_ahead(&self, block: u32, erases: u32) -> bool {
         let total: u64 = self.blocks.iter().map(|block| u64::from(block.entry.erases)).sum();

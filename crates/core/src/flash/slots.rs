@@ -401,7 +401,10 @@ impl<N: Nand> Slots<N> {
                 Ok(true)
             }
             Ok(()) | Err(NandError::ProgramFailed { .. } | NandError::EraseFailed { .. }) => {
-                self.outage.failed(operation, block)?;
+                // That worn blocks fail says nothing of the chip.
+                if !self.blocks.is_worn_out(block) {
+                    self.outage.failed(operation, block)?;
+                }
                 Ok(false)
             }
             Err(error) => Err(error.into()),
