@@ -44,6 +44,14 @@ struct Round {
     next: RoundStep,
 }
 
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TestTurn {
+    Suspect,
+    /// The suspect failed its last round.
+    Control,
+}
+
 /// A test under way.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockTest {
@@ -52,8 +60,8 @@ pub struct BlockTest {
     units: u32,
     passed: u32,
     failed: u32,
-    /// The suspect failed its last round: it is a control's turn.
-    controls: bool,
+    turn: TestTurn,
+    /// Controls that failed since one passed.
     controls_failed: u32,
     round: Option<Round>,
 }
@@ -88,7 +96,7 @@ pub(super) enum Verdict {
 
 impl BlockTest {
     fn of(suspect: u32, units: u32) -> Self {
-        Self { suspect, units, passed: 0, failed: 0, controls: false, controls_failed: 0, round: None }
+        Self { suspect, units, passed: 0, failed: 0, turn: TestTurn::Suspect, controls_failed: 0, round: None }
     }
 
     /// The byte that the next round programs pages with.
@@ -99,11 +107,16 @@ impl BlockTest {
     /// The same test after a round.
     fn after(self, passed: bool, is_worn_out: bool) -> Self {
         let test = Self { round: None, ..self };
-        match (self.controls, passed) {
-            (false, _) => Self { passed: self.passed + u32::from(passed), controls: !passed, ..test },
+        match (self.turn, passed) {
+            (TestTurn::Suspect, true) => Self { passed: self.passed + 1, ..test },
+            (TestTurn::Suspect, false) => Self { turn: TestTurn::Control, ..test },
             // The control is a suspect itself from now on.
-            (true, false) => Self { controls_failed: self.controls_failed + u32::from(!is_worn_out), ..test },
-            (true, true) => Self { failed: self.failed + 1, controls: false, controls_failed: 0, ..test },
+            (TestTurn::Control, false) => {
+                Self { controls_failed: self.controls_failed + u32::from(!is_worn_out), ..test }
+            }
+            (TestTurn::Control, true) => {
+                Self { failed: self.failed + 1, turn: TestTurn::Suspect, controls_failed: 0, ..test }
+            }
         }
     }
 
@@ -125,7 +138,7 @@ impl BlockTest {
         let mut spare = vec![0; slots.shape.geometry.spare_bytes as usize];
         for page in pages {
             match slots.nand.read(block, page, 0, &mut data, &mut spare, Cause::Metadata) {
-                Ok(info) if !self.controls && is_nearly_lost(info) => return Ok(false),
+                Ok(info) if self.turn == TestTurn::Suspect && is_nearly_lost(info) => return Ok(false),
                 Ok(_) if data.iter().chain(&spare).any(|&byte| byte != self.pattern()) => return Ok(false),
                 Ok(_) => {}
                 Err(NandError::Uncorrectable { .. }) => return Ok(false),
@@ -149,13 +162,13 @@ impl Round {
             RoundStep::Program { unit } => test.program(slots, self.block, unit)?,
             RoundStep::Read { unit } => test.reads(slots, self.block, unit)?,
         };
-        let erased = passes && self.next == RoundStep::Erase;
+        let (erased, is_control) = (passes && self.next == RoundStep::Erase, test.turn == TestTurn::Control);
         if let Some(mut found) = slots.blocks.get_mut(self.block) {
             self.erases = found.entry.erases;
             *found = Block::erased(self.erases);
-            found.entry.erased = erased && test.controls;
-            found.entry.failing = !test.controls || !passes;
-            found.found = if erased && !test.controls { Found::Nothing } else { Found::Pages };
+            found.entry.erased = erased && is_control;
+            found.entry.failing = !is_control || !passes;
+            found.found = if erased && !is_control { Found::Nothing } else { Found::Pages };
         }
         let read = units_read(slots.nand.layout(CellMode::Native));
         let next = match self.next {
@@ -182,7 +195,7 @@ impl<N: Nand> TestView<'_, N> {
     pub fn can_go_on(&self) -> bool {
         match &self.0.test {
             None => self.next_suspect().is_some(),
-            Some(test) if test.controls => {
+            Some(test) if test.turn == TestTurn::Control => {
                 self.control_goes_on(test.round) || self.next_control(Controls::Unlisted).is_some()
             }
             Some(_) => true,
@@ -272,7 +285,7 @@ impl<N: Nand> Tester<'_, N> {
     fn verdict(&mut self, mut test: BlockTest, controls: Controls) -> Result<Verdict> {
         let mut erased_control = None;
         loop {
-            if test.controls && test.round.is_none() {
+            if test.turn == TestTurn::Control && test.round.is_none() {
                 let control = self.view().next_control(controls);
                 erased_control = control.filter(|&block| self.0.blocks().get(block).entry.erased);
             }
@@ -295,11 +308,12 @@ impl<N: Nand> Tester<'_, N> {
 
     /// One step of a test.
     fn advance(&mut self, test: BlockTest, controls: Controls) -> Result<TestState> {
-        let under_way = test.round.filter(|_| !test.controls || self.view().control_goes_on(test.round));
-        let block = match (under_way, test.controls) {
+        let is_suspect = test.turn == TestTurn::Suspect;
+        let under_way = test.round.filter(|_| is_suspect || self.view().control_goes_on(test.round));
+        let block = match (under_way, test.turn) {
             (Some(round), _) => Some(round.block),
-            (None, false) => Some(test.suspect),
-            (None, true) => self.view().next_control(controls),
+            (None, TestTurn::Suspect) => Some(test.suspect),
+            (None, TestTurn::Control) => self.view().next_control(controls),
         };
         let Some(block) = block else { return Ok(TestState::LacksControl) };
         let erases = self.0.blocks().get(block).entry.erases;
