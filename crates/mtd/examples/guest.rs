@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -55,7 +55,7 @@ fn change(root: &Path, log: &Path, seed: u64, count: u64) -> io::Result<()> {
         let removes = there.contains_key(&file) && dice.below(6) == 0;
         let longest = if dice.below(4) == 0 { LONG_BYTES } else { SHORT_BYTES };
         let bytes = if removes { 0 } else { 1 + dice.below(longest) };
-        writeln!(log, "began {file} {version} {bytes}")?;
+        log.write_all(format!("began {file} {version} {bytes}\n").as_bytes())?;
         let path = path_of(root, file);
         let directory = path.parent().unwrap_or(root);
         if removes {
@@ -70,7 +70,7 @@ fn change(root: &Path, log: &Path, seed: u64, count: u64) -> io::Result<()> {
             opened.sync_all()?;
             there.insert(file, version);
         }
-        writeln!(log, "synced {file} {version} {bytes}")?;
+        log.write_all(format!("synced {file} {version} {bytes}\n").as_bytes())?;
     }
     Ok(())
 }
@@ -90,10 +90,11 @@ struct ChangeLog {
     count: u64,
 }
 
+/// Reads a log. A last line without its end was being written when the power failed, and counts for nothing.
 fn read_log(log: &Path) -> io::Result<ChangeLog> {
     let mut told = ChangeLog::default();
-    for line in BufReader::new(File::open(log)?).lines() {
-        let line = line?;
+    let text = fs::read_to_string(log)?;
+    for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
         let fields: Vec<&str> = line.split(' ').collect();
         let &[word, file, number, bytes] = fields.as_slice() else { continue };
         let parse = |text: &str| text.parse::<u64>().map_err(io::Error::other);
