@@ -97,6 +97,8 @@ pub struct AnchorInfo {
     pub checkpoint: u64,
     pub epoch: u32,
     pub clean: bool,
+    /// The other block of the pair is erased.
+    pub other_erased: bool,
     /// The log counts from here.
     pub seq: u64,
     pub next_ino: u64,
@@ -216,6 +218,7 @@ pub fn anchor<N: Nand>(records: &Records<N>) -> Option<AnchorInfo> {
         checkpoint: anchor.checkpoint,
         epoch: anchor.epoch,
         clean: anchor.clean,
+        other_erased: anchor.other_erased,
         seq: anchor.seq,
         next_ino: anchor.next_ino,
         files: anchor.files,

@@ -50,6 +50,7 @@ impl<N: Nand> Flash<N> {
             }
             anchor.serial = self.anchors.last.as_ref().map_or(0, |last| last.serial) + 1;
             anchor.pair = self.anchors.pair;
+            anchor.other_erased = self.anchors.other == PartnerState::Ready;
             anchor.names = self.anchors.names.iter().map(|&(named, _)| named).collect();
             anchor.written_bytes = self.slots.written_bytes;
             let (current, unit) = (self.anchors.current, self.anchors.unit);

@@ -52,9 +52,8 @@ fn goes_on_behind<N: Nand>(slots: &Slots<N>, found: &Found) -> Option<PartnerSta
     if !found.anchor.clean || !pair.iter().all(|&block| is_sound(block)) {
         return None;
     }
-    // Whoever wrote to the second half had made the other block ready; with something behind the newest anchor, a
-    // later mount may have begun to write there.
-    let is_ready = found.unit >= half_used(units) && found.end == found.unit + 1;
+    // With something behind the newest anchor, a later mount may have begun to write to the other block.
+    let is_ready = found.anchor.other_erased && found.end == found.unit + 1;
     let (other, limit) =
         if is_ready { (PartnerState::Ready, ordinary_units(units)) } else { (PartnerState::Old, half_used(units)) };
     (found.end + 2 <= limit).then_some(other)

@@ -78,6 +78,8 @@ pub struct Anchor {
     pub serial: u64,
     /// Nothing was written since.
     pub clean: bool,
+    /// The other block of the pair was erased, and did not fail.
+    pub other_erased: bool,
     /// Recoveries begun since the checkpoint: each may have left one torn page that looks erased in every head.
     pub recoveries: u32,
     /// The log counts from this sequence number on.
@@ -152,6 +154,7 @@ const NAME_BYTES: usize = 5;
 const TABLE_BYTES: usize = 5;
 const CHANGE_BYTES: usize = 12;
 const FLAG_CLEAN: u32 = 1;
+const FLAG_OTHER_ERASED: u32 = 2;
 
 /// Why bytes are no anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +198,7 @@ impl Anchor {
         let mut fixed = Fixed {
             magic: MAGIC,
             version: U32::new(VERSION),
-            flags: U32::new(if self.clean { FLAG_CLEAN } else { 0 }),
+            flags: U32::new(self.flags()),
             volume_id: self.volume_id,
             label: [0; LABEL_BYTES],
             blocks: U32::new(self.blocks),
@@ -250,6 +253,11 @@ impl Anchor {
         out
     }
 
+    fn flags(&self) -> u32 {
+        let clean = if self.clean { FLAG_CLEAN } else { 0 };
+        clean | if self.other_erased { FLAG_OTHER_ERASED } else { 0 }
+    }
+
     /// The anchor in `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, NotAnchor> {
         let (fixed, rest) = Fixed::ref_from_prefix(bytes).map_err(|_| NotAnchor::Foreign)?;
@@ -279,6 +287,7 @@ impl Anchor {
             checkpoint: fixed.checkpoint.get(),
             serial: fixed.serial.get(),
             clean: fixed.flags.get() & FLAG_CLEAN != 0,
+            other_erased: fixed.flags.get() & FLAG_OTHER_ERASED != 0,
             recoveries: u32::from(fixed.recoveries.get()),
             seq: fixed.seq.get(),
             next_ino: fixed.next_ino.get(),

@@ -225,6 +225,7 @@ impl Checkpointer {
             checkpoint: records.volume.checkpoint + 1,
             serial: 0,
             clean: job.clean,
+            other_erased: false,
             recoveries: 0,
             seq: job.seq,
             next_ino: job.next_ino,

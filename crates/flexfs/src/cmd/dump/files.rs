@@ -82,6 +82,7 @@ fn anchor_json(anchor: &AnchorInfo) -> Value {
         "checkpoint": anchor.checkpoint,
         "epoch": anchor.epoch,
         "clean": anchor.clean,
+        "other_erased": anchor.other_erased,
         "seq": anchor.seq,
         "next_ino": anchor.next_ino,
         "files": anchor.files,
