@@ -44,6 +44,15 @@ struct Round {
     next: RoundStep,
 }
 
+/// How a suspect has to read what it was programmed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadsBack {
+    /// With bits of the ECC to spare.
+    Easily,
+    /// Right, with whatever the ECC has to correct: a weak block is better than none.
+    Right,
+}
+
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TestTurn {
@@ -58,6 +67,7 @@ pub struct BlockTest {
     suspect: u32,
     /// Units that are programmed.
     units: u32,
+    reads_back: ReadsBack,
     passed: u32,
     failed: u32,
     turn: TestTurn,
@@ -95,8 +105,17 @@ pub(super) enum Verdict {
 }
 
 impl BlockTest {
-    fn of(suspect: u32, units: u32) -> Self {
-        Self { suspect, units, passed: 0, failed: 0, turn: TestTurn::Suspect, controls_failed: 0, round: None }
+    fn of(suspect: u32, units: u32, reads_back: ReadsBack) -> Self {
+        Self {
+            suspect,
+            units,
+            reads_back,
+            passed: 0,
+            failed: 0,
+            turn: TestTurn::Suspect,
+            controls_failed: 0,
+            round: None,
+        }
     }
 
     /// The byte that the next round programs pages with.
@@ -129,16 +148,17 @@ impl BlockTest {
         slots.outcome_of(Operation::Program, block, outcome)
     }
 
-    /// Whether the pages of a few units, from this one on, read as they were programmed; those of a suspect easily.
+    /// Whether the pages of a few units, from this one on, read as they were programmed. Of a control no more is asked.
     fn reads<N: Nand>(&self, slots: &mut Slots<N>, block: u32, unit: u32) -> Result<bool> {
         let layout = slots.nand.layout(CellMode::Native);
         let units = unit..(unit + units_read(layout)).min(self.units);
         let pages: Vec<u32> = units.flat_map(|unit| layout.unit_pages(unit).iter().copied()).collect();
+        let easily = self.turn == TestTurn::Suspect && self.reads_back == ReadsBack::Easily;
         let mut data = vec![0; slots.shape.geometry.page_bytes as usize];
         let mut spare = vec![0; slots.shape.geometry.spare_bytes as usize];
         for page in pages {
             match slots.nand.read(block, page, 0, &mut data, &mut spare, Cause::Metadata) {
-                Ok(info) if self.turn == TestTurn::Suspect && is_nearly_lost(info) => return Ok(false),
+                Ok(info) if easily && is_nearly_lost(info) => return Ok(false),
                 Ok(_) if data.iter().chain(&spare).any(|&byte| byte != self.pattern()) => return Ok(false),
                 Ok(_) => {}
                 Err(NandError::Uncorrectable { .. }) => return Ok(false),
@@ -240,7 +260,10 @@ impl<N: Nand> Tester<'_, N> {
     /// Does one step of the test of a block that failed.
     pub fn step(&mut self) -> Result<()> {
         let units = self.0.slots.nand.layout(CellMode::Native).units();
-        let test = self.0.test.or_else(|| self.view().next_suspect().map(|suspect| BlockTest::of(suspect, units)));
+        let test = self
+            .0
+            .test
+            .or_else(|| self.view().next_suspect().map(|suspect| BlockTest::of(suspect, units, ReadsBack::Easily)));
         let Some(test) = test else { return Ok(()) };
         match self.advance(test, Controls::Unlisted)? {
             TestState::UnderWay(test) => self.0.test = Some(test),
@@ -258,12 +281,12 @@ impl<N: Nand> Tester<'_, N> {
     }
 
     /// Tests all blocks that failed, as far as there are controls: where nobody waits, or nothing can be done otherwise.
-    pub fn finish_all(&mut self) -> Result<()> {
+    pub fn finish_all(&mut self, reads_back: ReadsBack) -> Result<()> {
         self.0.test = None;
         let units = self.0.slots.nand.layout(CellMode::Native).units();
         let suspects: Vec<u32> = self.view().suspects().collect();
         for suspect in suspects {
-            let test = BlockTest::of(suspect, units);
+            let test = BlockTest::of(suspect, units, reads_back);
             if self.0.blocks().get(suspect).entry.failing && self.verdict(test, Controls::Unlisted)? == Verdict::Good {
                 self.readmit(suspect);
             }
@@ -277,7 +300,7 @@ impl<N: Nand> Tester<'_, N> {
             return Ok(Verdict::Open);
         }
         let units = self.0.slots.nand.layout(CellMode::Native).units().min(UNITS_AT_ONCE);
-        self.verdict(BlockTest::of(suspect, units), controls)
+        self.verdict(BlockTest::of(suspect, units, ReadsBack::Easily), controls)
     }
 
     /// Does a test to its end, if there are controls. One that was erased is so again afterwards: the anchor that is about to

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use nand::{Cause, Nand};
 
 use crate::error::{Error, Result};
-use crate::flash::block_test::Tester;
+use crate::flash::block_test::{ReadsBack, Tester};
 use crate::flash::newest;
 use crate::flash::shape::{Shape, slot_bytes};
 use crate::flash::slots::Slots;
@@ -105,7 +105,7 @@ pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
     if !options.blank {
         erase_all(&mut flash)?;
         // A block that was not erased may hold anchors of the volume before.
-        Tester(&mut flash).finish_all()?;
+        Tester(&mut flash).finish_all(ReadsBack::Easily)?;
     }
     let is_good = |entry: BlockEntry| entry.used_as == Use::Free && !entry.failing;
     let mut good = (0..ANCHOR_BLOCKS).filter(|&block| is_good(flash.blocks().get(block).entry));

@@ -40,7 +40,7 @@ use self::options::MountOptions;
 use self::records::{Records, Volume};
 use self::report::Ended;
 use crate::error::{Error, Result};
-use crate::flash::block_test::{TestView, Tester};
+use crate::flash::block_test::{ReadsBack, TestView, Tester};
 use crate::flash::{Flash, Phase};
 use crate::index::Index;
 
@@ -118,7 +118,7 @@ impl<N: Nand> Store<N> {
         let ready = match followed.and_then(|()| self.make_room(call)) {
             // Of the blocks that failed some may be good.
             Err(Error::NoSpace) if call.gives_back() && TestView(&self.records.flash).next_suspect().is_some() => {
-                Tester(&mut self.records.flash).finish_all().and_then(|()| self.make_room(call))
+                Tester(&mut self.records.flash).finish_all(ReadsBack::Right).and_then(|()| self.make_room(call))
             }
             ready => ready,
         };

@@ -10,7 +10,7 @@ use super::collector::Why;
 use super::records::Records;
 use super::{Store, budget, view};
 use crate::error::{Error, Result};
-use crate::flash::block_test::{TestView, Tester};
+use crate::flash::block_test::{ReadsBack, TestView, Tester};
 use crate::manage::job::{Job, Progress, View};
 use crate::policy::supply::Budget;
 
@@ -127,7 +127,7 @@ impl<N: Nand> Store<N> {
                 || budget::heads_have_room(records, Call::REMOVAL)
         };
         if !has_room(&self.records) && TestView(&self.records.flash).next_suspect().is_some() {
-            Tester(&mut self.records.flash).finish_all()?;
+            Tester(&mut self.records.flash).finish_all(ReadsBack::Right)?;
         }
         if has_room(&self.records) { Ok(()) } else { Err(Error::NoSpace) }
     }

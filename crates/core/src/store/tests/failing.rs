@@ -1,10 +1,10 @@
 //! Blocks that fail, and chips that do: no block is marked bad without a test that another one passes.
 
-use emulator::Chip;
+use emulator::{BitErrors, Chip, FaultConfig, Profile};
 use nand::Nand;
 
-use super::{file, formatted_of, mounted};
-use crate::{Ended, Error, Fs, Ino, Policy};
+use super::{file, formatted_as, formatted_of, mounted};
+use crate::{Ended, Error, Fs, Ino, Policy, SetAttr};
 
 const CHIPS: [&str; 2] = ["flexfs-mlc", "flexfs-slc"];
 const STEP_NS: i64 = 1_000_000;
@@ -195,4 +195,53 @@ fn calls_go_on_between_the_steps_of_a_test_and_lose_nothing() {
         let last = (0..2_000u32).rev().find(|round| *round as usize % files.len() == number).unwrap();
         assert!(holds(&mut fs, ino, (last % 251) as u8));
     }
+}
+
+/// A mount took the other block of the pair for erased where anchors had reached the second half of theirs, though that
+/// erase had failed, and nothing on the chip said so.
+#[test]
+fn an_anchor_block_whose_erase_failed_is_not_taken_for_erased() {
+    let cases = CHIPS.into_iter().flat_map(|kind| (0..12).map(move |anchors| (kind, anchors)));
+    for (kind, anchors) in cases {
+        let mut fs = mounted(formatted_of(kind), Policy::default());
+        let kept = file(&mut fs, b"kept");
+        write(&mut fs, kept, 1).unwrap();
+        // Of so many anchors one is the last of the unmount, and the one before it in the first half.
+        for _ in 0..anchors {
+            fs.store_mut().records_mut().flash_mut().rewrite_anchor().unwrap();
+        }
+        fs.chip_mut().faults_mut().fail_erase_at(0);
+        for round in 0..12 {
+            let (chip, unmounted) = fs.unmount(1);
+            assert_eq!(unmounted, Ok(()), "{kind}, {anchors} more anchors, round {round}");
+            fs = mounted(chip, Policy::default());
+            assert!(holds(&mut fs, kept, round + 1), "{kind}, {anchors} more anchors, round {round}");
+            write(&mut fs, kept, round + 2).unwrap();
+        }
+    }
+}
+
+/// Where every block reads with most of the ECC used up, none passes a whole test and none is free to be the control. A removal
+/// ended the volume, though what such blocks hold is right.
+#[test]
+fn weak_blocks_take_a_removal_where_no_others_are_left() {
+    let mut profile = Profile::builtin("flexfs-mlc").unwrap();
+    (profile.geometry.blocks, profile.geometry.pages_per_block) = (64, 16);
+    let wrong = f64::from(profile.ecc.correctable_bits) / 8192.0;
+    (profile.errors.slc.fresh, profile.errors.native.fresh) = (wrong, wrong);
+    let mut fs = mounted(formatted_as(&profile), Policy::default());
+    let kept = file(&mut fs, b"kept");
+    let filled = (0..).take_while(|chunk| fs.write(kept, chunk * 4096, &[0x5a; 4096], 1).is_ok()).count() as u64;
+    fs.sync().unwrap();
+    fs.chip_mut().faults_mut().set(FaultConfig { bit_errors: BitErrors::Correctable, ..FaultConfig::default() });
+    let mut bytes = [0; 4096];
+    for round in 0..4 {
+        for chunk in 0..filled {
+            fs.read(kept, chunk * 4096, &mut bytes).unwrap();
+            let _ = fs.write(kept, chunk * 4096, &[round; 4096], 1).and_then(|_| fs.sync());
+        }
+    }
+    assert_eq!(fs.setattr(kept, SetAttr { size: Some(0), ..SetAttr::default() }, 1).map(|attr| attr.size), Ok(0));
+    assert_eq!(fs.info().unwrap().ended, None);
+    assert_eq!(fs.sync(), Ok(()));
 }
