@@ -46,7 +46,7 @@ impl Mtd {
         if number.read_only && !read_only {
             return Err(MtdError::ReadOnly { path: path.to_path_buf(), number: number.number });
         }
-        let device = open_alone(path, read_only)?;
+        let device = open_alone(&locked_name(path, number), read_only)?;
         let attributes = MtdAttributes::of(number.number)?;
         let geometry = geometry_of(path, &attributes)?;
         let cells = ChipCells::one_bit(geometry.pages_per_block, endurance);
@@ -101,6 +101,13 @@ impl Mtd {
 /// Linux's name for NAND with several bits a cell.
 const MULTI_LEVEL: &str = "mlc-nand";
 const ONE_LEVEL: &str = "nand";
+
+/// The name to open a device by: `/dev/mtdN` for `/dev/mtdNro` as well, if it may be read, so that both know of one lock.
+fn locked_name(path: &Path, number: MtdNumber) -> PathBuf {
+    let usual = PathBuf::from(format!("/dev/mtd{}", number.number));
+    let is_same = MtdNumber::of(&usual) == Some(MtdNumber { read_only: false, ..number });
+    if number.read_only && is_same && File::open(&usual).is_ok() { usual } else { path.to_path_buf() }
+}
 
 fn open_alone(path: &Path, read_only: bool) -> Result<File, MtdError> {
     let opened = OpenOptions::new().read(true).write(!read_only).open(path);

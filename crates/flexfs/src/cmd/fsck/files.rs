@@ -27,9 +27,8 @@ struct FilesVerdict {
     report: CheckReport,
     /// What cannot be read; `None` if the check could read nothing.
     lost: Option<Vec<String>>,
-    /// The kind of chip, and its capacity.
-    chip: String,
-    chip_bytes: u64,
+    /// How a new volume of the kind is made.
+    anew: String,
 }
 
 /// Checks the file system in an image that was probed, after the repairs that were asked for.
@@ -69,7 +68,7 @@ fn verdict(content: Content, path: &Path) -> Result<FilesVerdict> {
         }
         Content::Unmountable(error) => {
             let report = found_corrupt(error, path)?;
-            Ok(FilesVerdict { report, lost: None, chip: String::new(), chip_bytes: 0 })
+            Ok(FilesVerdict { report, lost: None, anew: String::new() })
         }
         content => check(&mut content.into_files(path)?, path),
     }
@@ -95,14 +94,14 @@ fn check(fs: &mut Fs<AnyChip>, path: &Path) -> Result<FilesVerdict> {
         Ok(report) => report,
         Err(error) => found_corrupt(error, path)?,
     };
-    let (chip, chip_bytes) = (fs.chip().name().to_owned(), fs.chip().geometry().native_bytes());
+    let anew = how_to_make_anew(fs.chip(), path);
     let losses = match (report.findings.is_empty(), report.files + report.directories) {
         (true, _) => Some(Vec::new()),
         (false, 0) => None,
         (false, _) => Some(damage::losses(&mut Tree { fs, image: path })?),
     };
     let lost = losses.map(|losses| losses.iter().map(|path| shown(path)).collect());
-    Ok(FilesVerdict { report, lost, chip, chip_bytes })
+    Ok(FilesVerdict { report, lost, anew })
 }
 
 /// An error that ended the check, if it is what the check looks for.
@@ -146,10 +145,20 @@ fn advice(path: &str, verdict: &FilesVerdict) -> String {
         }
         _ => format!("cannot be read whole: {named}; copy the rest"),
     };
-    let kind = if verdict.chip == Profile::DEFAULT { String::new() } else { format!(" --profile {}", verdict.chip) };
-    let size = size::typed(verdict.chip_bytes);
     format!(
-        "{what} out with `flexfs get {path} / DIR`, make a new image with `flexfs mkfs NEW --size {size}{kind} --from \
-         DIR`; or let `flexfs fsck -y {path}` put what is left of them into lost+found"
+        "{what} out with `flexfs get {path} / DIR`, {}; or let `flexfs fsck -y {path}` put what is left of them into \
+         lost+found",
+        verdict.anew
     )
+}
+
+/// How a new volume is made for the files of one on this chip.
+fn how_to_make_anew(chip: &AnyChip, path: &Path) -> String {
+    let Some(emulated) = chip.emulated() else {
+        return format!("format the chip again with `flexfs mkfs --force {}`", path.display());
+    };
+    let kind = emulated.profile().name.as_str();
+    let kind = if kind == Profile::DEFAULT { String::new() } else { format!(" --profile {kind}") };
+    let size = size::typed(emulated.geometry().native_bytes());
+    format!("make a new image with `flexfs mkfs NEW --size {size}{kind} --from DIR`")
 }
