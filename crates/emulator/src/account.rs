@@ -27,40 +27,60 @@ pub(crate) struct AcceptedOperation {
 pub(crate) struct OperationAccount {
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
+    /// How long operations have kept each die busy, as the profile prices them: together the flash time.
+    pub(crate) busy_ns: Vec<u64>,
+    /// When the counters began.
+    pub(crate) counted_from_ns: u64,
     pub(crate) recorder: Option<Recorder>,
 }
 
 impl OperationAccount {
     /// Nothing is counted, and every die is idle.
     pub(crate) fn new(spec: &Spec, now_ns: u64) -> Self {
-        let clock = Clock::new(spec.geometry.dies(), spec.geometry.channels, now_ns);
-        Self { clock, counters: Counters::default(), recorder: None }
+        let dies = spec.geometry.dies();
+        let clock = Clock::new(dies, spec.geometry.channels, now_ns);
+        Self {
+            clock,
+            counters: Counters::default(),
+            busy_ns: vec![0; dies as usize],
+            counted_from_ns: now_ns,
+            recorder: None,
+        }
     }
 
-    /// Accounts a read of this many data and spare bytes.
-    pub(crate) fn read(&mut self, spec: &Spec, operation: AcceptedOperation, data: usize, spare: usize) {
+    /// Starts counting from zero.
+    pub(crate) fn reset_counters(&mut self) {
+        self.counters = Counters::default();
+        self.busy_ns.fill(0);
+        self.counted_from_ns = self.clock.now_ns();
+    }
+
+    /// Accounts a read of this many data and spare bytes. When the caller has the data, if it waits for them.
+    pub(crate) fn begin_read(&mut self, spec: &Spec, operation: AcceptedOperation, data: usize, spare: usize) -> u64 {
         let AcceptedOperation { block, index, mode, cause } = operation;
         let level = spec.level(index);
         let sense_ns = spec.read_ns(mode, level);
         let transfer_ns = spec.transfer_ns(data + spare);
         let die = spec.geometry.die_of(block) as usize;
         self.record(TraceOp::Read, operation);
-        self.clock.read(die, sense_ns, transfer_ns);
+        let done_ns = self.clock.begin_read(die, sense_ns, transfer_ns);
         let cost_ns = sense_ns + transfer_ns;
         self.counters.reads.add(mode, Some(level), cause, cost_ns);
-        self.counters.flash_ns += cost_ns;
+        self.count_busy(die, cost_ns);
         self.counters.energy_nj += spec.profile.energy.mode(mode).read_nj(level);
         self.counters.read_bytes += data as u64;
         self.counters.spare_only_reads += u64::from(data == 0);
+        done_ns
     }
 
     pub(crate) fn erase(&mut self, spec: &Spec, operation: AcceptedOperation) {
         let AcceptedOperation { block, mode, cause, .. } = operation;
         let cost_ns = spec.erase_ns(mode);
         self.record(TraceOp::Erase, operation);
-        self.clock.post(spec.geometry.die_of(block) as usize, 0, cost_ns);
+        let die = spec.geometry.die_of(block) as usize;
+        self.clock.post(die, 0, cost_ns);
         self.counters.erases.add(mode, None, cause, cost_ns);
-        self.counters.flash_ns += cost_ns;
+        self.count_busy(die, cost_ns);
         self.counters.energy_nj += spec.profile.energy.mode(mode).erase_nj;
     }
 
@@ -71,10 +91,11 @@ impl OperationAccount {
         let program_ns = spec.program_ns(mode, level);
         let transfer_ns = spec.transfer_ns(data + spare);
         self.record(TraceOp::Program, operation);
-        self.clock.post(spec.geometry.die_of(block) as usize, transfer_ns, program_ns);
+        let die = spec.geometry.die_of(block) as usize;
+        self.clock.post(die, transfer_ns, program_ns);
         let cost_ns = program_ns + transfer_ns;
         self.counters.programs.add(mode, Some(level), cause, cost_ns);
-        self.counters.flash_ns += cost_ns;
+        self.count_busy(die, cost_ns);
         self.counters.energy_nj += spec.profile.energy.mode(mode).program_nj(level);
         self.counters.programmed_bytes += data as u64;
     }
@@ -85,6 +106,21 @@ impl OperationAccount {
         self.counters.barriers += 1;
         let nowhere = AcceptedOperation { block: 0, index: 0, mode: CellMode::Native, cause: Cause::Host };
         self.record(TraceOp::Barrier, nowhere);
+    }
+
+    /// Waits for one die.
+    pub(crate) fn settle(&mut self, die: u32) {
+        self.clock.wait_for_die(die as usize);
+        self.counters.settles += 1;
+        let there = AcceptedOperation { block: 0, index: die, mode: CellMode::Native, cause: Cause::Host };
+        self.record(TraceOp::Settle, there);
+    }
+
+    fn count_busy(&mut self, die: usize, cost_ns: u64) {
+        self.counters.flash_ns += cost_ns;
+        if let Some(busy_ns) = self.busy_ns.get_mut(die) {
+            *busy_ns += cost_ns;
+        }
     }
 
     fn record(&mut self, op: TraceOp, operation: AcceptedOperation) {

@@ -156,6 +156,11 @@ impl PageArray {
         self.commit(block, now_ns).inspect_err(|_| self.table.meta_mut(block).bad = was_bad)
     }
 
+    /// Whether a die has an operation in flight.
+    pub(crate) fn has_in_flight(&self, die: usize) -> bool {
+        self.in_flight.get(die).is_some_and(Option::is_some)
+    }
+
     /// Takes the operation that a die has in flight.
     pub(crate) fn take_in_flight(&mut self, die: usize) -> Option<PostedOperation> {
         self.in_flight[die].take()

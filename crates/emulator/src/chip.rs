@@ -78,6 +78,32 @@ impl Chip {
         self.account.clock.advance_to(ns);
     }
 
+    /// A call of one of several callers begins, which arrived at `arrival_ns`: that is the time now, though calls before it
+    /// may end later. What it does is queued on each die behind the calls before it, and its waits keep no other waiting.
+    pub fn begin_call(&mut self, arrival_ns: u64) {
+        self.account.clock.begin_call(arrival_ns);
+    }
+
+    /// When everything ends that the call under way has waited for or posted so far; its arrival, if it did nothing.
+    pub fn call_end_ns(&self) -> u64 {
+        self.account.clock.call_end_ns()
+    }
+
+    /// When the last operation ends that is under way on any die; now, if none is.
+    pub fn busy_until_ns(&self) -> u64 {
+        self.account.clock.busy_until_ns()
+    }
+
+    /// Time since the counters began, until the last operation ends.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.busy_until_ns().saturating_sub(self.account.counted_from_ns)
+    }
+
+    /// How long operations have kept each die busy since the counters began: together they are the flash time.
+    pub fn busy_ns(&self) -> &[u64] {
+        &self.account.busy_ns
+    }
+
     /// The longest that any one call has made its caller wait since this was last asked, in nanoseconds.
     pub fn take_worst_op_ns(&mut self) -> u64 {
         self.account.clock.take_worst_op_ns()
@@ -90,7 +116,7 @@ impl Chip {
 
     /// Starts counting from zero.
     pub fn reset_counters(&mut self) {
-        self.account.counters = Counters::default();
+        self.account.reset_counters();
     }
 
     /// Programs and erases since the chip was made or opened, one that the power was cut in included.

@@ -122,6 +122,8 @@ pub struct Counters {
     pub erase_failures: u64,
     /// Barriers waited for.
     pub barriers: u64,
+    /// Waits for a single die.
+    pub settles: u64,
     /// Power cuts.
     pub power_cuts: u64,
     /// Flash time: the sum of the costs of all operations, nanoseconds.

@@ -1,6 +1,7 @@
 //! The faults that a chip can show, as values.
 //!
-//! Invariant: the default value of each turns the fault off, but for the kind of a tear, which is then drawn by seed.
+//! Invariant: the default value of each turns the fault off, but for the kind of a tear and its reach, which are then drawn
+//! by seed.
 
 use crate::table::PageState;
 
@@ -43,6 +44,21 @@ pub enum PairedLoss {
     Always,
 }
 
+/// Which operations a power cut tears that are in flight on other dies than the one that it hits. The others are complete,
+/// though nobody was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum InFlightLoss {
+    /// Each or not, by seed.
+    #[default]
+    Seeded,
+    /// None.
+    Off,
+    /// All.
+    Always,
+    /// Those of the dies whose bit is set: of die `n` bit `n % 64`.
+    Dies(u64),
+}
+
 /// Whether reads show bit errors by wear, age and reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BitErrors {
@@ -64,6 +80,8 @@ pub struct FaultConfig {
     pub torn: TornKind,
     /// What it does to paired pages.
     pub paired_loss: PairedLoss,
+    /// What it does to operations in flight on other dies.
+    pub in_flight_loss: InFlightLoss,
     /// Whether a cut counts reads as operations too.
     pub cut_counts_reads: bool,
     /// The bit errors that reads show.

@@ -43,7 +43,7 @@ pub use chip::Chip;
 pub use counters::{ByCause, Counters, OpCounts};
 pub use energy::{Energy, ModeEnergy};
 pub use error::{EmulatorError, ProfileError};
-pub use faults::{BitErrors, Corruption, FaultConfig, PairedLoss, TornKind};
+pub use faults::{BitErrors, Corruption, FaultConfig, InFlightLoss, PairedLoss, TornKind};
 pub use injector::FaultInjector;
 pub use pairing::{Pairing, ProgramUnit, Programming};
 pub use profile::{Ecc, Endurance, ErrorRates, Errors, Profile, Shape};

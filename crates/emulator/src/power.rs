@@ -11,7 +11,8 @@ use crate::{
 };
 
 impl Chip {
-    /// Cuts the power now, between operations; posted ones that are still under way may be torn.
+    /// Cuts the power now, between operations; posted ones that are still under way may be torn
+    /// ([`FaultConfig::in_flight_loss`](crate::FaultConfig::in_flight_loss)).
     ///
     /// Fails only where the medium under the chip does.
     pub fn cut_power(&mut self) -> Result<(), NandError> {
@@ -21,7 +22,7 @@ impl Chip {
     /// Gives the chip power again: every die is idle, nothing is in flight, failures not yet reported are forgotten.
     pub fn power_on(&mut self) {
         self.powered = true;
-        self.account.clock.settle();
+        self.account.clock.make_idle();
     }
 
     /// Whether the chip has power.
@@ -29,7 +30,13 @@ impl Chip {
         self.powered
     }
 
-    /// Tears the operations in flight: surely on die `hit`, by chance on other busy dies.
+    /// The dies that an operation is in flight on, which a power cut now might tear.
+    pub fn busy_dies(&self) -> impl Iterator<Item = u32> + '_ {
+        let dies = 0..self.array.spec.geometry.dies();
+        dies.filter(|&die| self.account.clock.pending_ns(die as usize) > 0 && self.array.has_in_flight(die as usize))
+    }
+
+    /// Tears the operations in flight: surely on die `hit`, on other busy dies as the faults are chosen.
     pub(crate) fn lose_power(&mut self, hit: Option<usize>) -> Result<(), NandError> {
         self.powered = false;
         self.account.counters.power_cuts += 1;
@@ -39,7 +46,7 @@ impl Chip {
         let rng = Rng::keyed(self.array.seed, Purpose::Cut, key);
         let mut loss = PowerLoss { array: &mut self.array, faults: &self.plan.config, now_ns: clock.now_ns(), rng };
         for die in 0..loss.array.dies() {
-            if hit == Some(die) || (clock.die_busy(die) && loss.rng.coin()) {
+            if hit == Some(die) || (clock.pending_ns(die) > 0 && loss.reaches(die)) {
                 loss.tear(die)?;
             } else {
                 loss.array.settle_die(die);

@@ -9,7 +9,7 @@ use nand::{CellMode, NandError};
 use crate::{
     array::{PageArray, PostedOperation},
     error::medium,
-    faults::{FaultConfig, PairedLoss, TornKind},
+    faults::{FaultConfig, InFlightLoss, PairedLoss, TornKind},
     rng::Rng,
     store::ErasedContents,
     table::{BlockMeta, PageState, SavedBlock},
@@ -32,6 +32,16 @@ impl PowerLoss<'_> {
             }
             Some(PostedOperation::Erase { block, saved, erased }) => self.tear_erase(block, saved, erased),
             None => Ok(()),
+        }
+    }
+
+    /// Whether it tears what a die has in flight, beside the operation that it hit.
+    pub(crate) fn reaches(&mut self, die: usize) -> bool {
+        match self.faults.in_flight_loss {
+            InFlightLoss::Seeded => self.rng.coin(),
+            InFlightLoss::Off => false,
+            InFlightLoss::Always => true,
+            InFlightLoss::Dies(mask) => mask >> (die % u64::BITS as usize) & 1 == 1,
         }
     }
 

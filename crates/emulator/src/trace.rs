@@ -17,6 +17,8 @@ pub enum TraceOp {
     Erase,
     /// Posted operations were waited for.
     Barrier,
+    /// The operation posted to one die was waited for.
+    Settle,
 }
 
 /// One operation.
@@ -26,9 +28,9 @@ pub struct TraceEntry {
     pub time_ns: u64,
     /// What it was.
     pub op: TraceOp,
-    /// The erase block; 0 for a barrier.
+    /// The erase block; 0 for a wait.
     pub block: u32,
-    /// The page read, or the unit programmed; 0 for others.
+    /// The page read, the unit programmed, or the die waited for; 0 for others.
     pub index: u32,
     /// The mode it was done in.
     pub mode: CellMode,

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use emulator::Counters;
-use nand::{Cause, CellMode, Failure, Nand, NandError, NandWrapper, ReadInfo};
+use nand::{Cause, CellMode, Failure, Nand, NandError, NandWrapper, PageRead, ReadInfo};
 
 /// A chip, and its counters. Blocks do not tell their mode, so reads and erases count as operations on native blocks.
 pub struct CountedChip<N> {
@@ -93,5 +93,17 @@ impl<N: Nand> NandWrapper for CountedChip<N> {
     fn pass_barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
         self.counters.barriers += 1;
         self.chip.barrier(failures)
+    }
+
+    /// One after the other: each has a time of its own.
+    fn pass_read_many(&mut self, reads: &mut [PageRead<'_>]) {
+        for PageRead { block, page, column, data, spare, cause, outcome } in reads {
+            *outcome = self.pass_read(*block, *page, *column, data, spare, *cause);
+        }
+    }
+
+    fn pass_settle(&mut self, die: u32, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+        self.counters.settles += 1;
+        self.chip.settle(die, failures)
     }
 }

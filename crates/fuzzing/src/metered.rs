@@ -3,7 +3,7 @@
 //! Invariant: apart from the panic at the end of the allowance it behaves as the chip inside.
 
 use emulator::Chip;
-use nand::{Cause, CellMode, Failure, Nand, NandError, NandWrapper, ReadInfo};
+use nand::{Cause, CellMode, Failure, Nand, NandError, NandWrapper, PageRead, ReadInfo};
 
 /// Operations of the chip that one call may take. The volumes have a few hundred pages; a check reads each some times.
 const OPERATIONS_PER_CALL: u64 = 30_000;
@@ -83,5 +83,15 @@ impl NandWrapper for Metered {
     fn pass_barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
         self.spend();
         self.chip.barrier(failures)
+    }
+
+    fn pass_read_many(&mut self, reads: &mut [PageRead<'_>]) {
+        reads.iter().for_each(|_| self.spend());
+        self.chip.read_many(reads);
+    }
+
+    fn pass_settle(&mut self, die: u32, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+        self.spend();
+        self.chip.settle(die, failures)
     }
 }

@@ -94,11 +94,34 @@ pub enum NandError {
     Medium { what: &'static str, errno: i32 },
 }
 
+/// A page read, one of several that may overlap.
+#[derive(Debug)]
+pub struct PageRead<'a> {
+    pub block: u32,
+    pub page: u32,
+    /// The first byte of the page that is read.
+    pub column: u32,
+    pub data: &'a mut [u8],
+    pub spare: &'a mut [u8],
+    pub cause: Cause,
+    /// The answer to the read; [`NandError::PowerOff`] until there is one.
+    pub outcome: Result<ReadInfo, NandError>,
+}
+
+impl<'a> PageRead<'a> {
+    /// A read that is still to be done, with the arguments of [`Nand::read`].
+    pub fn new(block: u32, page: u32, column: u32, data: &'a mut [u8], spare: &'a mut [u8], cause: Cause) -> Self {
+        Self { block, page, column, data, spare, cause, outcome: Err(NandError::PowerOff) }
+    }
+}
+
 /// A chip: erase blocks of pages, programmed in one of two cell modes.
 ///
 /// Reads wait for their data. Programs and erases may be *posted*: `Ok` means accepted, and the outcome is known
-/// at the next [`Nand::barrier`]; a power cut may undo any that are still in flight. On one die an operation
-/// starts only after the one before it has ended. An implementation may also report a failure at once.
+/// at the next [`Nand::barrier`], or [`Nand::settle`] of the die; a power cut may undo any that are still in flight. On one
+/// die an operation starts only after the one before it has ended. An implementation may also report a failure at once.
+///
+/// A driver of one operation at a time needs none of the provided methods.
 pub trait Nand {
     /// The chip's shape.
     fn geometry(&self) -> &Geometry;
@@ -142,6 +165,27 @@ pub trait Nand {
 
     /// Waits until every posted operation has ended. Those that failed are appended to `failures`.
     fn barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError>;
+
+    /// Does several reads, each with its own [outcome](PageRead::outcome), as [`Nand::read`] would one after the other.
+    /// Those on different dies may overlap; the call ends when all have their data.
+    fn read_many(&mut self, reads: &mut [PageRead<'_>]) {
+        for PageRead { block, page, column, data, spare, cause, outcome } in reads {
+            *outcome = self.read(*block, *page, *column, data, spare, *cause);
+        }
+    }
+
+    /// Waits until every operation posted to `die` has ended. Those that failed are appended to `failures`; failures on
+    /// other dies may be among them.
+    fn settle(&mut self, die: u32, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+        let _ = die;
+        self.barrier(failures)
+    }
+
+    /// How long `die` will be busy with the operations that it was given, nanoseconds; 0 where the driver does not know.
+    fn pending_ns(&self, die: u32) -> u64 {
+        let _ = die;
+        0
+    }
 
     /// Whether the chip (or its driver) marks the block bad.
     fn is_bad(&self, block: u32) -> bool;

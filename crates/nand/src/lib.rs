@@ -16,7 +16,7 @@ mod geometry;
 mod layout;
 mod wrapper;
 
-pub use chip::{Cause, Failure, Nand, NandError, ReadInfo};
+pub use chip::{Cause, Failure, Nand, NandError, PageRead, ReadInfo};
 pub use geometry::{CellMode, Geometry};
 pub use layout::{Layout, LayoutError};
 pub use wrapper::NandWrapper;

@@ -4,12 +4,13 @@
 
 use alloc::vec::Vec;
 
-use crate::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, ReadInfo};
+use crate::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, PageRead, ReadInfo};
 
 /// A chip around another chip. Every wrapper is a [`Nand`].
 ///
 /// A `pass_` method carries an operation to the chip inside. A wrapper that watches an operation replaces the provided
-/// method of it. The shape of the chip and its bad blocks are always those of the chip inside.
+/// method of it; reads come in two ways, and so do waits. The shape of the chip, its bad blocks and its queues are always
+/// those of the chip inside.
 pub trait NandWrapper {
     /// The chip inside.
     type Inner: Nand + ?Sized;
@@ -58,6 +59,18 @@ pub trait NandWrapper {
     #[inline]
     fn pass_barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
         self.inner_mut().barrier(failures)
+    }
+
+    /// Carries [`Nand::read_many`] to the chip inside.
+    #[inline]
+    fn pass_read_many(&mut self, reads: &mut [PageRead<'_>]) {
+        self.inner_mut().read_many(reads);
+    }
+
+    /// Carries [`Nand::settle`] to the chip inside.
+    #[inline]
+    fn pass_settle(&mut self, die: u32, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+        self.inner_mut().settle(die, failures)
     }
 }
 
@@ -125,6 +138,21 @@ impl<W: NandWrapper + ?Sized> Nand for W {
     #[inline]
     fn barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
         self.pass_barrier(failures)
+    }
+
+    #[inline]
+    fn read_many(&mut self, reads: &mut [PageRead<'_>]) {
+        self.pass_read_many(reads);
+    }
+
+    #[inline]
+    fn settle(&mut self, die: u32, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+        self.pass_settle(die, failures)
+    }
+
+    #[inline]
+    fn pending_ns(&self, die: u32) -> u64 {
+        self.inner().pending_ns(die)
     }
 
     #[inline]

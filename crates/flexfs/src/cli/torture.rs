@@ -27,7 +27,8 @@ How far it is, what was cut and what was found is shown on standard error.
 
 Every program and erase of a script is cut in each way the chip knows: nothing happened (old), mixed bytes (garbage),
 it was complete (full), it reads well once (unstable), it does not read (uncorrectable), it looks erased and is not
-(weak), and of each kind, where pages share a word line, with the loss of those (+pairs). The recovery from each is
+(weak), and of each kind, where pages share a word line, with the loss of those (+pairs); where other dies are busy,
+with none of their operations torn, all (+all) or some (+dies=MASK). The recovery from each is
 cut again, and again. A chip that comes back must mount, hold everything synced, show a state between two operations,
 be in order, and take writes. docs/DESIGN.md says what is guaranteed.
 
@@ -101,7 +102,7 @@ pub struct Replay {
     /// Format the chip, as `mkfs --force` does: the one with the volume, or one from the factory
     #[arg(long, value_name = "CHIP", requires = "chip", conflicts_with_all = ["mix", "exhaustive"])]
     pub format: Option<Formatted>,
-    /// Only this cut (OPERATION:TEAR, or after:STEP); the next one is in the recovery from it
+    /// Only this cut (OPERATION:TEAR, or after:STEP, each with +all or +dies=MASK); the next one is in the recovery from it
     #[arg(long = "cut", value_name = "CUT")]
     pub cuts: Vec<Cut>,
 }

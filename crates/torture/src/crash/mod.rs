@@ -4,10 +4,12 @@ mod history;
 mod rig;
 mod run;
 mod tap;
+mod tear;
 mod twin;
 
 pub use history::{History, Piece};
 pub use rig::{BASE_NS, Rig};
 pub use run::{Run, Tally};
-pub use tap::{Emulated, Record, Tap, Tear, Torn};
+pub use tap::{Emulated, Record, Tap, Torn};
+pub use tear::{Tear, reach_text, split_reach};
 pub use twin::{Outcome, Reading, STEP_NS, Twin};

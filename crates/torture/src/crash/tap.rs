@@ -3,12 +3,10 @@
 //! So one run of a workload gives the state after a cut at every operation, and nothing is run twice. Invariant: the
 //! tapped chip itself behaves as if it were not; a torn copy has its power off and is as its own seed decides.
 
-use std::fmt;
-use std::str::FromStr;
+use emulator::{Chip, FaultConfig, InFlightLoss, PairedLoss};
+use nand::{Cause, CellMode, Nand, NandError, NandWrapper, PageRead, ReadInfo};
 
-use emulator::{Chip, FaultConfig, PairedLoss, TornKind};
-use nand::{Cause, CellMode, Nand, NandError, NandWrapper, ReadInfo};
-
+use super::tear::{Tear, reach_drawn, reaches};
 use crate::content::mix;
 
 /// A chip with an emulated one inside.
@@ -37,60 +35,6 @@ impl Emulated for Tap {
     }
 }
 
-/// What a cut leaves of the operation it hits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tear {
-    pub kind: TornKind,
-    /// Whether the pages that share a word line with the one being programmed are lost.
-    pub pairs: bool,
-}
-
-/// The kinds of tears and their words.
-const KINDS: [(TornKind, &str); TornKind::CERTAIN.len()] = [
-    (TornKind::Old, "old"),
-    (TornKind::Garbage, "garbage"),
-    (TornKind::Full, "full"),
-    (TornKind::Unstable, "unstable"),
-    (TornKind::Uncorrectable, "uncorrectable"),
-    (TornKind::Weak, "weak"),
-];
-
-impl Tear {
-    /// All there are of an operation that does, or does not, put other pages at risk.
-    fn all(risks_pairs: bool) -> impl Iterator<Item = Tear> {
-        let pairs: &[bool] = if risks_pairs { &[false, true] } else { &[false] };
-        KINDS.iter().flat_map(move |&(kind, _)| pairs.iter().map(move |&pairs| Tear { kind, pairs }))
-    }
-
-    /// One of them.
-    fn drawn(risks_pairs: bool, seed: u64) -> Tear {
-        let (kind, _) = KINDS[(mix(seed) % KINDS.len() as u64) as usize];
-        Tear { kind, pairs: risks_pairs && mix(!seed).is_multiple_of(2) }
-    }
-}
-
-impl fmt::Display for Tear {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = KINDS.iter().find(|(kind, _)| *kind == self.kind).map_or("", |(_, word)| word);
-        write!(f, "{word}{}", if self.pairs { "+pairs" } else { "" })
-    }
-}
-
-impl FromStr for Tear {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let word = text.strip_suffix("+pairs").unwrap_or(text);
-        let words: Vec<&str> = KINDS.iter().map(|(_, word)| *word).collect();
-        let known = KINDS.iter().find(|(_, known)| *known == word);
-        let &(kind, _) = known.ok_or(format!(
-            "no tear is named \"{word}\"; there are {}, each with or without +pairs",
-            words.join(", ")
-        ))?;
-        Ok(Self { kind, pairs: word != text })
-    }
-}
-
 /// A chip whose power went off in one operation, or between two.
 #[derive(Debug)]
 pub struct Torn {
@@ -99,6 +43,8 @@ pub struct Torn {
     pub operation: u64,
     /// What became of the operation; `None` between two.
     pub tear: Option<Tear>,
+    /// What became of those in flight on other dies.
+    pub reach: InFlightLoss,
 }
 
 /// Which torn copies are made.
@@ -163,38 +109,63 @@ impl Tap {
 
     /// The chip as a cut right now, between operations, would leave it.
     pub fn cut_now(&self) -> Result<Torn, NandError> {
-        let mut torn = self.copy(None);
+        let busy: Vec<u32> = self.chip.busy_dies().collect();
+        let reach = reach_drawn(&busy, self.draw());
+        let mut torn = self.copy(None, reach);
         torn.chip.cut_power()?;
         Ok(torn)
     }
 
-    fn copy(&self, tear: Option<Tear>) -> Torn {
+    /// The dies that will be busy with an operation when this one is free.
+    fn busy_beside(&self, die: u32) -> Vec<u32> {
+        let wait_ns = self.chip.pending_ns(die);
+        self.chip.busy_dies().filter(|&other| other != die && self.chip.pending_ns(other) > wait_ns).collect()
+    }
+
+    /// A number that follows from the operation to come.
+    fn draw(&self) -> u64 {
+        self.faults.seed ^ mix(self.chip.operations())
+    }
+
+    fn note_read(&mut self, block: u32, data: &[u8], cause: Cause) {
+        let copies = matches!(cause, Cause::Gc | Cause::Migration | Cause::WearLevel);
+        if copies && !data.is_empty() {
+            self.copied_from = Some(block);
+        }
+    }
+
+    fn copy(&self, tear: Option<Tear>, reach: InFlightLoss) -> Torn {
         let operation = self.chip.operations();
         let mut chip = self.chip.snapshot();
-        let mut faults = FaultConfig { seed: self.faults.seed.wrapping_add(operation), ..self.faults.clone() };
+        let seed = self.faults.seed.wrapping_add(operation);
+        let mut faults = FaultConfig { seed, in_flight_loss: reach, ..self.faults.clone() };
         if let Some(tear) = tear {
             faults.torn = tear.kind;
             faults.paired_loss = if tear.pairs { PairedLoss::Always } else { PairedLoss::Off };
         }
         chip.faults_mut().set(faults);
-        Torn { chip, operation, tear }
+        Torn { chip, operation, tear, reach }
     }
 
-    /// Tears `operation` on copies, as recorded.
-    fn tear(&mut self, risks_pairs: bool, operation: impl Fn(&mut Chip) -> Result<(), NandError>) {
+    /// Tears `operation`, which is on `block`, on copies, as recorded.
+    fn tear(&mut self, block: u32, risks_pairs: bool, operation: impl Fn(&mut Chip) -> Result<(), NandError>) {
         let at = self.chip.operations();
         if self.fuse == Some(at) {
             self.chip.faults_mut().cut_power_at(0);
         }
-        let tears: Vec<Tear> = match self.record {
+        let (busy, drawn) = (self.busy_beside(self.chip.geometry().die_of(block)), self.draw());
+        let tears: Vec<(Tear, InFlightLoss)> = match self.record {
             Record::Every(every) if at.is_multiple_of(every) => {
-                vec![Tear::drawn(risks_pairs, self.faults.seed ^ mix(at))]
+                vec![(Tear::drawn(risks_pairs, drawn), reach_drawn(&busy, drawn))]
             }
-            Record::All => Tear::all(risks_pairs).collect(),
+            Record::All => {
+                let reaches = reaches(&busy, drawn);
+                Tear::all(risks_pairs).flat_map(|tear| reaches.iter().map(move |&reach| (tear, reach))).collect()
+            }
             Record::Every(_) | Record::Nothing => Vec::new(),
         };
-        for tear in tears {
-            let mut torn = self.copy(Some(tear));
+        for (tear, reach) in tears {
+            let mut torn = self.copy(Some(tear), reach);
             torn.chip.faults_mut().cut_power_at(0);
             // An operation that the chip refuses for another reason than the cut tears nothing.
             if operation(&mut torn.chip) == Err(NandError::PowerOff) {
@@ -224,11 +195,13 @@ impl NandWrapper for Tap {
         spare: &mut [u8],
         cause: Cause,
     ) -> Result<ReadInfo, NandError> {
-        let copies = matches!(cause, Cause::Gc | Cause::Migration | Cause::WearLevel);
-        if copies && !data.is_empty() {
-            self.copied_from = Some(block);
-        }
+        self.note_read(block, data, cause);
         self.chip.read(block, page, column, data, spare, cause)
+    }
+
+    fn pass_read_many(&mut self, reads: &mut [PageRead<'_>]) {
+        reads.iter().for_each(|read| self.note_read(read.block, read.data, read.cause));
+        self.chip.read_many(reads);
     }
 
     fn pass_program(
@@ -241,12 +214,12 @@ impl NandWrapper for Tap {
         cause: Cause,
     ) -> Result<(), NandError> {
         let risks_pairs = !self.chip.layout(mode).endangers(unit).is_empty();
-        self.tear(risks_pairs, |chip| chip.program(block, unit, mode, data, spare, cause));
+        self.tear(block, risks_pairs, |chip| chip.program(block, unit, mode, data, spare, cause));
         self.chip.program(block, unit, mode, data, spare, cause)
     }
 
     fn pass_erase(&mut self, block: u32, cause: Cause) -> Result<(), NandError> {
-        self.tear(false, |chip| chip.erase(block, cause));
+        self.tear(block, false, |chip| chip.erase(block, cause));
         self.copied_from = self.copied_from.filter(|&from| from != block);
         self.chip.erase(block, cause)
     }
@@ -255,7 +228,7 @@ impl NandWrapper for Tap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use emulator::Profile;
+    use emulator::{Profile, TornKind};
 
     fn tapped() -> Tap {
         let profile = Profile::builtin("flexfs-mlc").unwrap().with_capacity(4 << 20).unwrap();
@@ -314,11 +287,57 @@ mod tests {
         assert_eq!(tap.take_torn().len(), 2);
     }
 
-    #[test]
-    fn tears_read_back_as_they_were_printed() {
-        for tear in Tear::all(true) {
-            assert_eq!(tear.to_string().parse(), Ok(tear));
+    /// A tapped chip of eight dies, on each of which two programs are posted one after the other.
+    fn posted(record: Record) -> Vec<Torn> {
+        let profile = Profile::builtin("codesign-mlc8").unwrap().with_capacity(16 << 20).unwrap();
+        let mut tap = Tap::new(Chip::new(&profile, 1).unwrap(), FaultConfig::default());
+        tap.record(record);
+        for unit in 0..2 {
+            for block in 0..8 {
+                tap.program(block, unit, CellMode::Slc, &[7; 4096], &[], Cause::Host).unwrap();
+            }
         }
-        assert!("ripped".parse::<Tear>().unwrap_err().contains("garbage"));
+        tap.take_torn()
+    }
+
+    fn bytes(chip: &Chip) -> Vec<Option<Vec<u8>>> {
+        let mut chip = chip.clone();
+        chip.power_on();
+        let layout = chip.layout(CellMode::Slc).clone();
+        let places = (0..8).flat_map(|block| (0..2).map(move |unit| (block, unit)));
+        let mut page = |(block, unit)| {
+            let mut data = vec![0; 4096];
+            let page = layout.page(unit).unwrap();
+            chip.read(block, page, 0, &mut data, &mut [], Cause::Host).is_ok().then_some(data)
+        };
+        places.map(&mut page).collect()
+    }
+
+    #[test]
+    fn of_many_in_flight_none_all_and_some_are_torn() {
+        let torn = posted(Record::Every(1));
+        assert_eq!(torn.len(), 16);
+        assert_eq!(torn[0].reach, InFlightLoss::Off, "nothing else was in flight");
+        let reached = |wanted: fn(&InFlightLoss) -> bool| torn.iter().filter(|torn| wanted(&torn.reach)).count();
+        assert!(reached(|reach| *reach == InFlightLoss::Always) > 1);
+        assert!(reached(|reach| *reach == InFlightLoss::Off) > 1);
+        assert!(reached(|reach| matches!(reach, InFlightLoss::Dies(_))) > 1);
+        // In full, of each kind: none, all and some of the others in flight, none of which are left when a die is free again.
+        assert_eq!(posted(Record::All).len(), 2 * 6 * (1 + 2 + 6 * 3));
+    }
+
+    #[test]
+    fn a_cut_that_is_told_is_made_again() {
+        for (first, again) in posted(Record::All).iter().zip(posted(Record::All)) {
+            assert_eq!((first.operation, first.tear, first.reach), (again.operation, again.tear, again.reach));
+            assert_eq!(bytes(&first.chip), bytes(&again.chip), "{:?} {:?}", first.tear, first.reach);
+        }
+        let dead = |reach| {
+            let tear = Some(Tear { kind: TornKind::Uncorrectable, pairs: false });
+            let found =
+                posted(Record::All).into_iter().find(|t| t.operation == 7 && t.tear == tear && t.reach == reach);
+            bytes(&found.unwrap().chip).iter().step_by(2).filter(|page| page.is_none()).count()
+        };
+        assert_eq!([InFlightLoss::Off, InFlightLoss::Always].map(dead), [1, 8]);
     }
 }

@@ -73,7 +73,7 @@ impl Findings {
             2 => self.double_cuts += 1,
             _ => self.triple_cuts += 1,
         }
-        self.paired_cuts += usize::from(matches!(cuts.last(), Some(Cut::In(_, tear)) if tear.pairs));
+        self.paired_cuts += usize::from(matches!(cuts.last(), Some(Cut::In(_, tear, _)) if tear.pairs));
     }
 
     /// Torn chips judged, however often they were cut.

@@ -113,7 +113,7 @@ fn recover(
 
 /// Everything is read twice where a cut may have left what reads well once.
 fn reading(cuts: &[Cut]) -> Reading {
-    let unstable = |cut: &Cut| matches!(cut, Cut::In(_, tear) if tear.kind == TornKind::Unstable);
+    let unstable = |cut: &Cut| matches!(cut, Cut::In(_, tear, _) if tear.kind == TornKind::Unstable);
     if cuts.iter().any(unstable) { Reading::Twice } else { Reading::Once }
 }
 
@@ -172,6 +172,8 @@ fn until_it_fits(twin: &mut Twin<Tap>, call: &Call) -> Result<(), String> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use emulator::InFlightLoss;
+
     use super::*;
     use crate::files::{Ground, Setup};
 
@@ -179,8 +181,8 @@ mod tests {
     #[test]
     fn long_recoveries_are_cut_anywhere() {
         let base = Base::prepare(Setup::named("slc").unwrap(), Ground::Tree).unwrap();
-        let torn =
-            |count| (0..count).map(|operation| Torn { chip: base.chip.clone(), operation, tear: None }).collect();
+        let torn_at = |operation| Torn { chip: base.chip.clone(), operation, tear: None, reach: InFlightLoss::Off };
+        let torn = |count| (0..count).map(torn_at).collect();
         let picked = |count, picks, drawn| {
             spread(torn(count), picks, drawn).iter().map(|torn| torn.operation).collect::<Vec<_>>()
         };

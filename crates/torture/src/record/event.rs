@@ -104,7 +104,7 @@ pub(super) fn decisions(entries: &[TraceEntry]) -> Vec<String> {
         match entry.op {
             TraceOp::Program => Some(format!("program {cells} {block}.{index} {cause}")),
             TraceOp::Erase => Some(format!("erase {cells} {block} {cause}")),
-            TraceOp::Read | TraceOp::Barrier => None,
+            TraceOp::Read | TraceOp::Barrier | TraceOp::Settle => None,
         }
     };
     entries.iter().filter_map(told).collect()

@@ -64,6 +64,11 @@ impl NandWrapper for Single {
         self.in_flight = false;
         self.chip.barrier(failures)
     }
+
+    fn pass_settle(&mut self, die: u32, failures: &mut Vec<Failure>) -> Result<(), NandError> {
+        self.in_flight = false;
+        self.chip.settle(die, failures)
+    }
 }
 
 fn mounted(chip: Single, mut history: History, now_ns: i64, rig: &Rig) -> Twin<Single> {

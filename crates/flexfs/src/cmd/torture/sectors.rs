@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
+use emulator::InFlightLoss;
 use ftl::Scheme;
 use serde_json::{Value, json};
 use torture::sectors::{self, Campaign, Cut, Found, History, MediaReport, Report, Rig};
@@ -51,7 +52,7 @@ fn one_history(args: &cli::Torture, schemes: &[Scheme]) -> Result<Option<(Histor
     let (Some(seed), Some(kind), Some(step)) = (asked.history, asked.rig, asked.step) else { return Ok(None) };
     let &[scheme] = schemes else { bail!("torture: --history is one of one scheme: name it with --ftl") };
     let tears = args.replay.cuts.iter().map(|cut| match cut {
-        torture::files::Cut::In(operation, tear) => Ok((*operation, tear.kind)),
+        torture::files::Cut::In(operation, tear, InFlightLoss::Off) => Ok((*operation, tear.kind)),
         after => Err(anyhow!("torture: --cut {after}: a history of a translation layer is cut in an operation")),
     });
     let cut = Cut { step, tears: tears.collect::<Result<_>>()? };
