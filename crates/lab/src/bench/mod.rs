@@ -12,7 +12,7 @@ mod volume;
 mod waits;
 mod workloads;
 
-use emulator::{EmulatorError, Profile, ProfileError};
+use emulator::{Chip, EmulatorError, Profile, ProfileError};
 use flexfs_core::{Compression, Error, Policy};
 use nand::NandError;
 use serde::Serialize;
@@ -140,6 +140,12 @@ pub struct Report {
     pub write_amplification: f64,
     /// The sum of the prices of all operations, each by the cell mode and page type it really used.
     pub flash_s: f64,
+    /// From the beginning of the counting until the last operation had ended: what overlaps on several dies counts once, idle
+    /// time counts too.
+    pub elapsed_s: f64,
+    /// Of a chip of several dies: how long operations kept each busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dies: Option<DieLoad>,
     /// The longest a single call made its caller wait for the chip; an unmount is not among them.
     pub worst_op_us: f64,
     /// Processor time of the counted phase, the emulator's included.
@@ -166,6 +172,26 @@ pub struct Report {
     pub directory: Option<Directory>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<Scale>,
+}
+
+/// How long operations kept the dies of a chip busy, seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DieLoad {
+    pub least_s: f64,
+    pub mean_s: f64,
+    pub greatest_s: f64,
+}
+
+impl DieLoad {
+    /// Of a chip of several dies, since its counters began.
+    pub fn of(chip: &Chip) -> Option<Self> {
+        let busy_ns = chip.busy_ns();
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let (least_ns, greatest_ns) = (busy_ns.iter().min()?, busy_ns.iter().max()?);
+        let mean_s = seconds(busy_ns.iter().sum()) / busy_ns.len() as f64;
+        let load = Self { least_s: seconds(*least_ns), mean_s, greatest_s: seconds(*greatest_ns) };
+        (busy_ns.len() > 1).then_some(load)
+    }
 }
 
 /// What fits on a chip.

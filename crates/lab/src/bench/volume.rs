@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::step::Step;
 use super::waits::{Distribution, Waits};
-use super::{BenchError, Config, OPERATIONS_PER_IDLE, Report, Workload};
+use super::{BenchError, Config, DieLoad, OPERATIONS_PER_IDLE, Report, Workload};
 use crate::processor_time::{ProcessorSeconds, ProcessorTime};
 use torture::content::mix;
 use torture::crash::{BASE_NS, Emulated};
@@ -245,6 +245,8 @@ pub fn report(workload: Workload, config: &Config, chip: &Chip, figures: Figures
         erases: counters.erases.total(),
         write_amplification: amplification,
         flash_s: counters.flash_ns as f64 / 1e9,
+        elapsed_s: chip.elapsed_ns() as f64 / 1e9,
+        dies: DieLoad::of(chip),
         worst_op_us: figures.worst_op_ns as f64 / 1e3,
         cpu_s: figures.processor.total_s(),
         user_s: figures.processor.user_s,

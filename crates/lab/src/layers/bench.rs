@@ -44,6 +44,8 @@ pub struct LayerReport {
     pub work: Work,
     /// The sum of the prices of all operations.
     pub flash_s: f64,
+    /// From the beginning of the counting until the last operation had ended; idle time counts too.
+    pub elapsed_s: f64,
     /// Processor time, the emulator's included.
     pub cpu_s: f64,
     pub writes_per_cpu_s: f64,
@@ -72,6 +74,7 @@ pub fn bench(config: &LayerConfig, progress: &mut dyn FnMut(u64, u64)) -> Result
     let mut writes = Writes { dice: Supply::new(config.seed), half, idle_ns: config.idle_ns, done: 0 };
     writes.play(&mut player, half, &mut |done| progress(done, all))?;
     let (before, before_ns) = (*player.device().counts(), player.device().chip().counters().flash_ns);
+    let start_ns = player.device().chip().now_ns();
     player.take_waits();
     let cpu = ProcessorTime::now();
     writes.play(&mut player, WRITES, &mut |done| progress(done, all))?;
@@ -80,6 +83,7 @@ pub fn bench(config: &LayerConfig, progress: &mut dyn FnMut(u64, u64)) -> Result
     let device = player.finish()?;
     let (counts, ram_bytes) = (*device.counts(), device.ram_bytes() as u64);
     let flash_ns = device.chip().counters().flash_ns - before_ns;
+    let elapsed_ns = device.chip().busy_until_ns() - start_ns;
     let (sectors, sector_bytes) = (device.sectors(), device.sector_bytes() as u64);
     let mut device = Device::open(device.into_chip(), options()).doing("opening")?;
     let open_reads = device.counts().all_reads();
@@ -96,6 +100,7 @@ pub fn bench(config: &LayerConfig, progress: &mut dyn FnMut(u64, u64)) -> Result
         writes: WRITES,
         work: Work::between(&before, &counts, WRITES),
         flash_s: flash_ns as f64 / 1e9,
+        elapsed_s: elapsed_ns as f64 / 1e9,
         cpu_s,
         writes_per_cpu_s: WRITES as f64 / cpu_s,
         operations: responses.distribution(),

@@ -25,7 +25,7 @@ pub use watch::{Watcher, watched};
 /// What a volume is played on.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The kind of chip, of one die.
+    /// The kind of chip.
     pub profile: Profile,
     pub host: HostCost,
     pub policy: Policy,
@@ -46,9 +46,6 @@ pub enum PlayError {
     /// The file system refused what the workload needs.
     #[error("while {doing}: {source}")]
     Fs { doing: &'static str, source: Error },
-    /// The clock tells when a chip is busy only of one die.
-    #[error("the player needs a chip of one die without a bus of its own time, not {0}")]
-    NotOneDie(String),
     /// A background step, or what was read back, is not as it must be.
     #[error("{0}")]
     Wrong(String),

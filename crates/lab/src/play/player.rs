@@ -1,5 +1,6 @@
 //! The player itself. Invariants: a background step begins only while no request is there, and a request that arrives
-//! in the middle of one waits until the die is free again; the host's time for a call begins when the die is free.
+//! in the middle of one waits until all that the step did has ended; the host's time for a call begins when all has ended
+//! that the call did.
 
 use emulator::Chip;
 use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, Power, ROOT_INO, kind};
@@ -38,7 +39,7 @@ pub struct Tally {
     /// Requests that arrived in the middle of a background step.
     pub delayed: u64,
     pub longest_wait_ns: u64,
-    /// Background steps that kept the die busy.
+    /// Background steps that kept a die busy.
     pub steps: u64,
     pub longest_step_ns: u64,
     pub migrated_pages: u64,
@@ -55,13 +56,11 @@ pub struct Player {
     setting: Setting,
     /// What the wall clock said when the chip's began, ns since 1970.
     wall_ns: i64,
-    /// Until when the die is busy; before that time, if it is not.
-    die_free_ns: u64,
     /// When the volume asked for its next step.
     next_step_ns: Option<u64>,
     /// When the request under way arrived, until its first call.
     arrival_ns: Option<u64>,
-    /// When a request or a step that kept the die busy ended last.
+    /// When a request or a step that kept a die busy ended last.
     active_ns: u64,
     tally: Tally,
 }
@@ -101,28 +100,11 @@ impl Player {
     }
 
     fn mount_at(chip: Chip, setting: &Setting, wall_ns: i64) -> Result<Self, PlayError> {
-        let geometry = &chip.profile().geometry;
-        let dies = u32::from(geometry.channels) * u32::from(geometry.chips_per_channel * geometry.dies_per_chip);
-        if dies != 1 || chip.profile().timing.bus_ps_per_byte != 0 {
-            return Err(PlayError::NotOneDie(chip.profile().name.clone()));
-        }
-        let (start_ns, before_ns) = (chip.now_ns(), chip.counters().flash_ns);
-        let now_ns = wall_ns + start_ns as i64;
+        let now_ns = wall_ns + chip.now_ns() as i64;
         let options = MountOptions { policy: setting.policy, life: setting.life, now_ns, ..MountOptions::default() };
         let fs = Fs::mount(chip, options).map_err(|(_, source)| PlayError::Fs { doing: "mounting", source })?;
-        // What the chip was busy with before is over by then.
-        let die_free_ns = fs.chip().now_ns().max(start_ns + fs.chip().counters().flash_ns - before_ns);
         let setting = setting.clone();
-        Ok(Self {
-            fs,
-            setting,
-            wall_ns,
-            die_free_ns,
-            next_step_ns: None,
-            arrival_ns: None,
-            active_ns: 0,
-            tally: Tally::default(),
-        })
+        Ok(Self { fs, setting, wall_ns, next_step_ns: None, arrival_ns: None, active_ns: 0, tally: Tally::default() })
     }
 
     pub fn now_ns(&self) -> u64 {
@@ -179,15 +161,16 @@ impl Player {
         let start_ns = self.now_ns();
         let mono_ns = self.arrival_ns.take().unwrap_or(start_ns);
         let before = *self.fs.chip().counters();
+        self.fs.chip_mut().begin_call(start_ns);
         self.fs.request(mono_ns as i64);
         let result = call(&mut self.fs, self.wall_ns + mono_ns as i64);
         let after = *self.fs.chip().counters();
-        self.occupy(start_ns, after.flash_ns - before.flash_ns);
         let (slc, native) = (&after.programs.slc, &after.programs.native);
         let (slc, native) = (slc.host - before.programs.slc.host, native.host - before.programs.native.host);
         let host_ns = self.setting.host.of_ns(slc, native);
-        if host_ns > 0 {
-            self.advance_to(self.die_free_ns + host_ns);
+        let end_ns = self.fs.chip().call_end_ns() + host_ns;
+        if end_ns > self.now_ns() {
+            self.advance_to(end_ns);
         }
         self.next_step_ns = Some(self.now_ns());
         self.active_ns = self.now_ns();
@@ -207,11 +190,12 @@ impl Player {
         Ok(())
     }
 
-    /// Takes one background step; whether it kept the die busy.
+    /// Takes one background step; whether it kept a die busy.
     fn step(&mut self, at_ns: u64) -> Result<bool, PlayError> {
         self.advance_to(at_ns);
         let start_ns = self.now_ns();
         let before = *self.fs.chip().counters();
+        self.fs.chip_mut().begin_call(start_ns);
         let next = self.fs.background(start_ns as i64, self.wall_ns + start_ns as i64);
         let next = next.map_err(|source| PlayError::Fs { doing: "working in the background", source })?;
         let chip = self.fs.chip();
@@ -220,23 +204,17 @@ impl Player {
         step.bounded(chip.profile(), false).map_err(PlayError::Wrong)?;
         self.tally.migrated_pages += after.programs.native.migration - before.programs.native.migration;
         if step.flash_ns > 0 {
-            self.occupy(start_ns, step.flash_ns);
-            self.advance_to(self.die_free_ns);
+            let end_ns = self.fs.chip().call_end_ns();
+            let taken_ns = end_ns - start_ns;
+            self.advance_to(end_ns);
             let since_ns = self.now_ns() - self.active_ns;
-            self.tally.awake_ns += since_ns.min(AWAKE_NS + step.flash_ns);
+            self.tally.awake_ns += since_ns.min(AWAKE_NS + taken_ns);
             self.active_ns = self.now_ns();
             self.tally.steps += 1;
-            self.tally.longest_step_ns = self.tally.longest_step_ns.max(step.flash_ns);
+            self.tally.longest_step_ns = self.tally.longest_step_ns.max(taken_ns);
         }
         self.next_step_ns = next.map(|next_ns| self.now_ns().max(next_ns as u64));
         Ok(step.flash_ns > 0)
-    }
-
-    /// Notes that operations of so much time were begun at `start_ns`, one after the other.
-    fn occupy(&mut self, start_ns: u64, flash_ns: u64) {
-        if flash_ns > 0 {
-            self.die_free_ns = self.die_free_ns.max(start_ns) + flash_ns;
-        }
     }
 
     fn advance_to(&mut self, ns: u64) {

@@ -73,8 +73,10 @@ pub struct Replayed {
     pub native_pages: u64,
     pub internal_pages: u64,
     pub erases: u64,
-    /// Time the chip was busy, s.
+    /// The sum of the prices of all operations, s.
     pub flash_s: f64,
+    /// From the arrival of the first request until the end of the trace, or of the last answer, s.
+    pub elapsed_s: f64,
     /// What all operations took, mJ; 0 where the profile does not tell.
     pub energy_mj: f64,
 }
@@ -96,6 +98,7 @@ pub fn replay(setting: &Setting, trace: &Trace, progress: &dyn Fn(u64)) -> Resul
     let lasted_ns = (start_ns + trace.lasts_ns).max(traced.player.now_ns());
     traced.player.rest_until(lasted_ns)?;
     let after = *traced.player.look().chip().counters();
+    let elapsed_ns = traced.player.now_ns() - start_ns;
     traced.verify()?;
     let (programs, earlier) = (after.programs, before.programs);
     let all = |counts: &emulator::OpCounts| counts.slc.total() + counts.native.total();
@@ -108,6 +111,7 @@ pub fn replay(setting: &Setting, trace: &Trace, progress: &dyn Fn(u64)) -> Resul
         internal_pages: all(&programs) - all(&earlier) - slc_pages - native_pages,
         erases: all(&after.erases) - all(&before.erases),
         flash_s: (after.flash_ns - before.flash_ns) as f64 / 1e9,
+        elapsed_s: elapsed_ns as f64 / 1e9,
         energy_mj: (after.energy_nj - before.energy_nj) as f64 / 1e6,
     })
 }

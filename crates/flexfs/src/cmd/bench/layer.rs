@@ -41,6 +41,7 @@ fn figures(report: &LayerReport) -> String {
     rows.extend(layer_figures::rows(&report.work));
     rows.extend([
         ("flash time", format!("{:.3} s", report.flash_s)),
+        ("elapsed time", format!("{:.3} s", report.elapsed_s)),
         ("processor time", format!("{:.3} s", report.cpu_s)),
         ("writes per second of it", grouped(report.writes_per_cpu_s.round() as u64)),
         ("operations", distribution("waited", &report.operations)),

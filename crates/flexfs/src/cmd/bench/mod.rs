@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail};
 use emulator::Profile;
 use flexfs_core::Error;
-use lab::bench::{self, BenchError, Config, Distribution, Progress, Report, Workload};
+use lab::bench::{self, BenchError, Config, DieLoad, Distribution, Progress, Report, Workload};
 
 use crate::cli::Benchmark;
 use crate::output::{grouped, table};
@@ -81,9 +81,13 @@ fn figures(report: &Report) -> String {
         ("erases", grouped(report.erases)),
         ("write amplification", format!("{:.3}", report.write_amplification)),
         ("flash time", format!("{:.3} s", report.flash_s)),
+        ("elapsed time", format!("{:.3} s", report.elapsed_s)),
         ("longest call", format!("{} µs", grouped(report.worst_op_us.round() as u64))),
         ("processor time", format!("{:.3} s, of it {:.3} in the kernel", report.cpu_s, report.system_s)),
     ];
+    if let Some(DieLoad { least_s, mean_s, greatest_s }) = report.dies {
+        rows.push(("dies busy", format!("{mean_s:.3} s on average, {least_s:.3} to {greatest_s:.3}")));
+    }
     let waits = [("operations", "waited", &report.operations), ("background steps", "took", &report.steps)];
     for (name, verb, found) in waits {
         if let Some(found) = found {

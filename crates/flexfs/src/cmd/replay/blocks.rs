@@ -75,6 +75,7 @@ fn figures(replayed: &BlocksReplayed) -> String {
     rows.extend(layer_figures::rows(&replayed.work));
     rows.extend([
         ("flash time", format!("{:.3} s", replayed.flash_s)),
+        ("elapsed time", format!("{:.3} s", replayed.elapsed_s)),
         ("processor time", format!("{:.3} s", replayed.cpu_s)),
         ("reads took", distribution(&replayed.read_responses)),
         ("writes took", distribution(&replayed.write_responses)),

@@ -92,7 +92,8 @@ fn on_new_chip(args: &cli::Replay, trace: &Trace) -> Result<String> {
     if args.json {
         return Ok(serde_json::to_string(&replayed)?);
     }
-    let Replayed { answered, slc_pages, native_pages, internal_pages, erases, flash_s, energy_mj } = replayed;
+    let Replayed { answered, slc_pages, native_pages, internal_pages, erases, flash_s, elapsed_s, energy_mj } =
+        replayed;
     let chip = format!("{}, {}, policy {}", setting.profile.name, size::human(bytes), args.policy);
     let pages = format!(
         "{} in SLC, {} natively, and {} of the volume's own",
@@ -102,7 +103,9 @@ fn on_new_chip(args: &cli::Replay, trace: &Trace) -> Result<String> {
     );
     let mut rows = vec![("chip", chip)];
     rows.extend(responses(&answered));
-    rows.extend([("pages written", pages), ("erases", grouped(erases)), ("flash time", format!("{flash_s:.3} s"))]);
+    let seconds = |seconds: f64| format!("{seconds:.3} s");
+    rows.extend([("pages written", pages), ("erases", grouped(erases))]);
+    rows.extend([("flash time", seconds(flash_s)), ("elapsed time", seconds(elapsed_s))]);
     if energy_mj > 0.0 {
         rows.push(("energy", format!("{energy_mj:.1} mJ")));
     }

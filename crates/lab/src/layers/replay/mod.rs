@@ -61,6 +61,8 @@ pub struct BlocksReplayed {
     pub work: Work,
     /// The sum of the prices of all operations.
     pub flash_s: f64,
+    /// From the beginning of the counting until the last operation had ended; idle time counts too.
+    pub elapsed_s: f64,
     /// Processor time, the emulator's and that of the check included.
     pub cpu_s: f64,
     pub read_responses: Distribution,
@@ -121,6 +123,7 @@ pub fn replay(
     let sectors_before = replaying.prepare(trace, progress)?;
     let device = replaying.player.device();
     let (before, before_ns) = (*device.counts(), device.chip().counters().flash_ns);
+    let start_ns = device.chip().now_ns();
     let cpu = ProcessorTime::now();
     replaying.play(trace, progress)?;
     let cpu_s = cpu.elapsed().as_secs_f64();
@@ -129,6 +132,7 @@ pub fn replay(
     let device = player.finish()?;
     let (after, ram_bytes, tally) = (*device.counts(), device.ram_bytes() as u64, checked.tally);
     let flash_ns = device.chip().counters().flash_ns - before_ns;
+    let elapsed_ns = device.chip().busy_until_ns() - start_ns;
     let mut device = Device::open(device.into_chip(), options()).doing("opening")?;
     let open_reads = device.counts().all_reads();
     checked.read_all(&mut device, AT_ONCE)?;
@@ -147,6 +151,7 @@ pub fn replay(
         partial_sectors: tally.partial_sectors,
         work: Work::between(&before, &after, tally.sectors_written),
         flash_s: flash_ns as f64 / 1e9,
+        elapsed_s: elapsed_ns as f64 / 1e9,
         cpu_s,
         read_responses: reads.distribution(),
         write_responses: writes.distribution(),

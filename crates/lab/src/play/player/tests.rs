@@ -80,9 +80,21 @@ fn what_is_played_again_takes_the_same_times() {
     assert_eq!(responses(HostCost::PAPER_TABLE6), responses(HostCost::PAPER_TABLE6));
 }
 
+/// Pages on eight channels, with transfers of their own.
 #[test]
-fn a_chip_of_several_dies_is_refused() {
-    let profile = Profile::builtin("codesign-mlc8").unwrap();
-    let refused = Player::new(&Setting { profile, ..setting(HostCost::NONE) }).err().unwrap();
-    assert!(refused.to_string().contains("codesign-mlc8"), "{refused}");
+fn a_chip_of_several_dies_and_a_bus_answers_in_its_own_time() {
+    let profile = Profile::builtin("codesign-mlc8").unwrap().with_capacity(128 << 20).unwrap();
+    // Of the spare bytes only the tag is transferred.
+    let transfer_ns = (4096 + 32) * profile.timing.bus_ps_per_byte / 1000;
+    let setting = Setting { profile, policy: Policy::SLC_ONLY, ..setting(HostCost::NONE) };
+    let mut player = Player::new(&setting).unwrap();
+    let mut ledger = Ledger::default();
+    let ino = player.create("pages").unwrap().ino;
+    player.sync().unwrap();
+    for number in 0..20 {
+        let arrival_ns = player.now_ns() + 50_000_000;
+        let response = append(&mut player, &mut ledger, ino, number, arrival_ns);
+        assert_eq!(response.time_ns(), 800_000 + transfer_ns, "page {number}");
+    }
+    ledger.verify(&player.unmount().unwrap()).unwrap();
 }
