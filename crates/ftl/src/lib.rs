@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod block_map;
 mod block_use;
 mod cache;
 mod check;
@@ -30,6 +31,7 @@ mod sector_map;
 mod settings;
 mod translation;
 
+pub use block_map::{BlockMapDrive, DriveCounts, DriveFormat};
 pub use block_use::BlockUse;
 pub use cache::WriteCache;
 pub use device::BlockDevice;

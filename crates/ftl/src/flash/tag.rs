@@ -165,13 +165,13 @@ const fn flips() -> [u32; 8 * BODY_BYTES] {
 
 /// CRC-32C of a page's bytes and a tag without its checksum, begun with a volume's number.
 #[cfg(feature = "std")]
-fn checksum(volume: u32, data: &[u8], body: &[u8]) -> u32 {
+pub fn checksum(volume: u32, data: &[u8], body: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(volume, data), body)
 }
 
 /// CRC-32C of a page's bytes and a tag without its checksum, begun with a volume's number.
 #[cfg(not(feature = "std"))]
-fn checksum(volume: u32, data: &[u8], body: &[u8]) -> u32 {
+pub fn checksum(volume: u32, data: &[u8], body: &[u8]) -> u32 {
     static CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
     // What comes before is put in its place: the digest starts from the bits of a checksum, the other way round.
     let mut digest = CRC.digest_with_initial((!volume).reverse_bits());

@@ -1,0 +1,112 @@
+//! Where records are written: in two blocks by turns, one page after the other.
+//!
+//! Invariant: of every segment the newest record stands in the block that is written to, or in the other one, which is
+//! erased only when this one is full and holds them all.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, CellMode, Nand, NandError};
+
+use super::BlockMapDrive;
+use super::record::SegmentRecord;
+use super::table::PhysicalUse;
+use super::tag::{ANY_DRIVE, BlockTag, RECORD};
+use super::take::PROGRAMS_A_RECORD;
+
+/// The two blocks, and what is not recorded yet.
+#[derive(Debug)]
+pub struct RecordLog {
+    pub pair: [u32; 2],
+    /// Which of them is written to, and the unit to write next.
+    pub current: usize,
+    pub unit: u32,
+    /// Of each segment, the erases since its last record.
+    pub changes: Vec<u32>,
+    /// Programs when the last record was written.
+    programs: u64,
+}
+
+impl RecordLog {
+    /// Nothing is recorded of so many segments.
+    pub fn new(segments: u32) -> Self {
+        Self { pair: [0; 2], current: 0, unit: 0, changes: vec![0; segments as usize], programs: 0 }
+    }
+
+    fn block(&self) -> u32 {
+        self.pair.get(self.current).copied().unwrap_or_default()
+    }
+}
+
+impl<N: Nand> BlockMapDrive<N> {
+    /// Notes an erase of a block, which a record is to tell of some time.
+    pub(super) fn note_erase(&mut self, physical: u32) {
+        let segment = self.segments.of_physical(physical) as usize;
+        if let Some(changes) = self.records.changes.get_mut(segment) {
+            *changes += 1;
+        }
+    }
+
+    /// Records the segment with the most erases since its last record, if enough was programmed since the last one.
+    pub(super) fn record_what_changed(&mut self) -> Result<(), NandError> {
+        if self.counts.programs < self.records.programs + u64::from(PROGRAMS_A_RECORD) {
+            return Ok(());
+        }
+        let most = self.records.changes.iter().zip(0..).max_by_key(|(changes, _)| **changes);
+        match most.filter(|(changes, _)| **changes > 0) {
+            Some((_, segment)) => self.record(segment),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a record of a segment and waits for it.
+    pub(super) fn record(&mut self, segment: u32) -> Result<(), NandError> {
+        let units = self.chip.layout(CellMode::Slc).units();
+        if self.records.unit < units && self.write_record(segment)? {
+            return Ok(());
+        }
+        self.go_on_in_other()
+    }
+
+    /// Erases the other block and writes all records to it.
+    fn go_on_in_other(&mut self) -> Result<(), NandError> {
+        let other = 1 - self.records.current.min(1);
+        let block = self.records.pair.get(other).copied().unwrap_or_default();
+        if !self.erase_now(block, Cause::Metadata)? {
+            return Err(NandError::EraseFailed { block });
+        }
+        self.table.set_use(block, PhysicalUse::Record);
+        (self.records.current, self.records.unit) = (other, 0);
+        self.record_all()
+    }
+
+    /// Writes a record of every segment.
+    pub(super) fn record_all(&mut self) -> Result<(), NandError> {
+        for segment in 0..self.segments.count() {
+            if !self.write_record(segment)? {
+                return Err(NandError::ProgramFailed { block: self.records.block(), unit: self.records.unit - 1 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a record to the next unit. Whether it succeeded.
+    fn write_record(&mut self, segment: u32) -> Result<bool, NandError> {
+        let (block, unit, mode) = (self.records.block(), self.records.unit, CellMode::Slc);
+        let page_bytes = self.geometry.page_bytes as usize;
+        let record = SegmentRecord::of(&self.table, self.segments, self.number, self.records.pair, segment);
+        let mut data = record.encode(page_bytes);
+        data.resize(page_bytes * self.chip.layout(mode).pages_per_unit() as usize, 0xff);
+        self.generation += 1;
+        let tag = BlockTag { logical: RECORD, generation: self.generation, erases: self.table.erases(block) };
+        self.records.unit += 1;
+        let written = self.program_own(block, unit, mode, &data, tag.encode(ANY_DRIVE), Cause::Metadata)?;
+        if written {
+            self.records.programs = self.counts.programs;
+            if let Some(changes) = self.records.changes.get_mut(segment as usize) {
+                *changes = 0;
+            }
+        }
+        Ok(written)
+    }
+}

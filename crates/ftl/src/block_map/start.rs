@@ -1,0 +1,247 @@
+//! The start of a drive: the map is found again from the tags, the erases of free blocks from the records.
+//!
+//! Invariant: a block whose first page reads as erased is not in use, and is erased before it is, unless a record keeps it;
+//! one whose first page does not read tells by a later one.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use nand::{Cause, CellMode, Nand, NandError, PageRead};
+
+use super::BlockMapDrive;
+use super::record::{SegmentRecord, Segments};
+use super::table::PhysicalUse;
+use super::tag::{ANY_DRIVE, BlockTag, FoundTag, RECORD, TAG_BYTES};
+use crate::{Error, Result};
+
+/// Reads of each die that are asked for at once.
+const READS_A_DIE: u32 = 4;
+/// Generations that are passed over at a start: later pages of a block may have greater ones than its first.
+const GENERATION_GAP: u64 = 1 << 16;
+
+/// The spare bytes of a first page, where the tag stands; `None`: the page does not read.
+type RawTag = Option<[u8; TAG_BYTES]>;
+
+impl<N: Nand> BlockMapDrive<N> {
+    /// Starts the drive that is on a chip.
+    pub fn start(mut chip: N) -> Result<Self, (N, Error)> {
+        let mut reads = 0;
+        let found = first_tags(&mut chip, &mut reads).map_err(Error::Nand);
+        let (tags, records) = match found.and_then(|tags| {
+            let records = records_of(&mut chip, &tags, &mut reads)?;
+            Ok((tags, records))
+        }) {
+            Ok(found) => found,
+            Err(error) => return Err((chip, error)),
+        };
+        let Some(newest) = records.segments.first() else { return Err((chip, Error::NoVolume("it has no records"))) };
+        let (size, number) = (newest.size, newest.drive);
+        let mut drive = Self::new(chip, size, number);
+        drive.counts.start_reads = reads;
+        match drive.set_up(&tags, &records) {
+            Ok(()) => Ok(drive),
+            Err(error) => Err((drive.into_chip(), error)),
+        }
+    }
+
+    fn set_up(&mut self, tags: &[RawTag], records: &FoundRecords) -> Result<()> {
+        self.use_records(records);
+        let mut owners: Vec<(u32, BlockTag)> = Vec::new();
+        for (block, raw) in (0..self.table.size().physical_blocks()).zip(tags) {
+            if matches!(self.table.used_as(block), PhysicalUse::Bad | PhysicalUse::Record) {
+                continue;
+            }
+            match self.tag_of_block(block, raw)? {
+                FoundTag::Tag(tag) if tag.logical < self.geometry.blocks => owners.push((block, tag)),
+                FoundTag::Blank => {}
+                FoundTag::Tag(_) | FoundTag::Unreadable => self.table.set_use(block, PhysicalUse::Free),
+            }
+        }
+        // Of two blocks for one logical block the greater generation counts.
+        owners.sort_unstable_by_key(|(_, tag)| tag.generation);
+        for (block, tag) in owners {
+            if let Some(older) = self.table.physical(tag.logical) {
+                self.table.set_use(older, PhysicalUse::Free);
+            }
+            self.table.set(block, PhysicalUse::InUse, tag.erases);
+            self.table.set_physical(tag.logical, Some(block));
+            self.generation = self.generation.max(tag.generation);
+        }
+        self.generation += GENERATION_GAP;
+        Ok(())
+    }
+
+    /// The tag of a block, whose first page says so, or does not read.
+    fn tag_of_block(&mut self, block: u32, raw: &RawTag) -> Result<FoundTag> {
+        match decode(raw, self.number) {
+            FoundTag::Unreadable => self.later_tag(block),
+            found => Ok(found),
+        }
+    }
+
+    /// Takes over what the records say.
+    fn use_records(&mut self, records: &FoundRecords) {
+        let size = self.table.size();
+        for record in &records.segments {
+            for (at, entry) in self.segments.places(record.segment).zip(&record.entries) {
+                let used_as = if entry.kept { PhysicalUse::Kept } else { PhysicalUse::Free };
+                self.table.set(size.block(at), used_as, entry.erases);
+                if let Some(logical) = size.logical_block(at).filter(|_| entry.marked) {
+                    self.table.mark(logical);
+                }
+            }
+        }
+        for block in 0..size.physical_blocks() {
+            if self.chip.is_bad(block) {
+                self.table.set_use(block, PhysicalUse::Bad);
+            }
+        }
+        for (block, erases) in records.pair.into_iter().zip(records.erases) {
+            let erases = erases.unwrap_or(self.table.erases(block));
+            self.table.set(block, PhysicalUse::Record, erases);
+        }
+        self.records.pair = records.pair;
+        // The page behind the last one may be torn and read as erased.
+        (self.records.current, self.records.unit) = (records.current, records.units + 1);
+        self.generation = records.generation;
+    }
+
+    /// The tag of a block whose first page does not read: of a later page, as far as a program could have destroyed the first.
+    fn later_tag(&mut self, block: u32) -> Result<FoundTag> {
+        let layout = self.chip.layout(CellMode::Native);
+        let reach = layout.pair_distance() + 1;
+        let pages: Vec<u32> = (1..=reach).filter_map(|unit| layout.unit_pages(unit).first().copied()).collect();
+        for page in pages {
+            self.counts.start_reads += 1;
+            let raw = read_tag(&mut self.chip, block, page)?;
+            match decode(&raw, self.number) {
+                FoundTag::Tag(tag) => return Ok(FoundTag::Tag(tag)),
+                FoundTag::Blank | FoundTag::Unreadable => {}
+            }
+        }
+        Ok(FoundTag::Unreadable)
+    }
+}
+
+fn decode(raw: &RawTag, drive: u32) -> FoundTag {
+    raw.as_ref().map_or(FoundTag::Unreadable, |raw| FoundTag::decode(raw, drive))
+}
+
+/// The records of a chip.
+struct FoundRecords {
+    pair: [u32; 2],
+    /// Erases of these blocks, as far as their tags tell.
+    erases: [Option<u32>; 2],
+    /// Which of them is written to, and its units that are used.
+    current: usize,
+    units: u32,
+    /// The greatest generation of a record.
+    generation: u64,
+    /// The newest record of each segment; the newest of all first.
+    segments: Vec<SegmentRecord>,
+}
+
+/// Finds the records: the blocks that hold some, by their first tags, and in them the newest of each segment.
+fn records_of<N: Nand>(chip: &mut N, tags: &[RawTag], reads: &mut u64) -> Result<FoundRecords> {
+    let first = |raw: &RawTag| match decode(raw, ANY_DRIVE) {
+        FoundTag::Tag(tag) if tag.logical == RECORD => Some(tag),
+        _ => None,
+    };
+    let mut blocks: Vec<(u32, BlockTag)> =
+        (0..).zip(tags).filter_map(|(block, raw)| Some((block, first(raw)?))).collect();
+    blocks.sort_unstable_by_key(|(_, tag)| core::cmp::Reverse(tag.generation));
+    let mut segments: Vec<SegmentRecord> = Vec::new();
+    let mut newest = None;
+    for &(block, _) in &blocks {
+        let end = used_units(chip, block, reads)?;
+        for unit in (0..end).rev() {
+            let Some((record, tag)) = read_record(chip, block, unit, reads)? else { continue };
+            let head = newest.get_or_insert((record.drive, record.size, record.pair, block, end, tag.generation));
+            let is_known = segments.iter().any(|known| known.segment == record.segment);
+            if !is_known && (record.drive, record.size) == (head.0, head.1) {
+                segments.push(record);
+            }
+            let all = Segments::of(head.1, chip.geometry().page_bytes).count() as usize;
+            if segments.len() >= all {
+                break;
+            }
+        }
+    }
+    let (_, _, pair, current, units, generation) = newest.ok_or(Error::NoVolume("no record of a drive is on it"))?;
+    let erases = pair.map(|of| blocks.iter().find(|(block, _)| *block == of).map(|(_, tag)| tag.erases));
+    Ok(FoundRecords { pair, erases, current: usize::from(pair[0] != current), units, generation, segments })
+}
+
+/// Units of a block of records that are programmed: the rest reads as erased.
+fn used_units<N: Nand>(chip: &mut N, block: u32, reads: &mut u64) -> Result<u32> {
+    let (mut used, mut end) = (1, chip.layout(CellMode::Slc).units());
+    while used < end {
+        let middle = used.midpoint(end);
+        let page = chip.layout(CellMode::Slc).unit_pages(middle).first().copied().unwrap_or(0);
+        *reads += 1;
+        match decode(&read_tag(chip, block, page)?, ANY_DRIVE) {
+            FoundTag::Blank => end = middle,
+            FoundTag::Tag(_) | FoundTag::Unreadable => used = middle + 1,
+        }
+    }
+    Ok(used)
+}
+
+fn read_record<N: Nand>(
+    chip: &mut N,
+    block: u32,
+    unit: u32,
+    reads: &mut u64,
+) -> Result<Option<(SegmentRecord, BlockTag)>> {
+    let page = chip.layout(CellMode::Slc).unit_pages(unit).first().copied().unwrap_or(0);
+    let mut data = vec![0; chip.geometry().page_bytes as usize];
+    let mut spare = vec![0; chip.geometry().spare_bytes as usize];
+    *reads += 1;
+    match chip.read(block, page, 0, &mut data, &mut spare, Cause::Metadata) {
+        Ok(_) => {}
+        Err(NandError::Uncorrectable { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let tag = match decode(&spare.last_chunk().copied(), ANY_DRIVE) {
+        FoundTag::Tag(tag) if tag.logical == RECORD => tag,
+        _ => return Ok(None),
+    };
+    Ok(SegmentRecord::decode(&data).map(|record| (record, tag)))
+}
+
+/// The tags of the first pages of all blocks.
+fn first_tags<N: Nand>(chip: &mut N, reads: &mut u64) -> Result<Vec<RawTag>, NandError> {
+    let (blocks, dies) = (chip.geometry().blocks, chip.geometry().dies());
+    let spare_bytes = chip.geometry().spare_bytes as usize;
+    let mut tags = Vec::with_capacity(blocks as usize);
+    let many = (READS_A_DIE * dies) as usize;
+    let mut spares = vec![0; many * spare_bytes];
+    let numbers: Vec<u32> = (0..blocks).collect();
+    let first = chip.layout(CellMode::Native).page(0).unwrap_or(0);
+    for numbers in numbers.chunks(many) {
+        let mut asked: Vec<PageRead> = numbers
+            .iter()
+            .zip(spares.chunks_exact_mut(spare_bytes.max(1)))
+            .map(|(&block, spare)| PageRead::new(block, first, 0, &mut [], spare, Cause::Metadata))
+            .collect();
+        chip.read_many(&mut asked);
+        *reads += numbers.len() as u64;
+        for read in asked {
+            tags.push(match read.outcome {
+                Ok(_) => read.spare.last_chunk().copied(),
+                Err(NandError::Uncorrectable { .. }) => None,
+                Err(error) => return Err(error),
+            });
+        }
+    }
+    Ok(tags)
+}
+
+fn read_tag<N: Nand>(chip: &mut N, block: u32, page: u32) -> Result<RawTag, NandError> {
+    let mut spare = vec![0; chip.geometry().spare_bytes as usize];
+    match chip.read(block, page, 0, &mut [], &mut spare, Cause::Metadata) {
+        Ok(_) => Ok(spare.last_chunk().copied()),
+        Err(NandError::Uncorrectable { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
