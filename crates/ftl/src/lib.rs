@@ -2,7 +2,8 @@
 //!
 //! From the ground up: `flash` (pages with tags, free blocks, anchors, counts); `translation`, the engine of all
 //! schemes, and `sector_map`, what it asks of one; a folder a scheme (`log_block`, `page_map`, `replacement`, `fast`,
-//! `dftl`), each a mapping; and the table of schemes in `scheme`. A [`Device`] is one of any scheme. Invariant: no
+//! `dftl`), each a mapping; and the table of schemes in `scheme`. A [`Device`] is one of any scheme. A [`BlockMapDrive`] is
+//! none: it maps only blocks, and is a chip to the file system above. Invariant: no
 //! input makes it panic, and a sector reads as it was written last or not at all.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]

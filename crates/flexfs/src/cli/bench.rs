@@ -1,6 +1,7 @@
 //! What `flexfs bench` is told.
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use emulator::Profile;
 use flexfs_core::Policy;
 use ftl::Scheme;
@@ -20,6 +21,7 @@ Examples:
   flexfs bench seq --policy mlc-only   1 MiB files until the chip is 90 % full
   flexfs bench gc                      20,000 synced overwrites on a 64 MiB chip three quarters full
   flexfs bench gc --idle 50            the same with 50 ms to work in the background after every 16
+  flexfs bench gc --over codesign      the same over a drive that maps only blocks
   flexfs bench mount                   page reads of a mount: clean, and after a power cut
   flexfs bench capacity --size 64MiB   1 MiB files until there is no space left
   flexfs bench directory               what a name costs among 100,000, against among 1,000
@@ -49,6 +51,9 @@ pub struct Bench {
     /// over, gc and ftl
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
     pub idle: Option<u32>,
+    /// Run over a drive on the chip, which maps only blocks: seq, small, over, gc and capacity
+    #[arg(long, value_name = "DRIVE", value_parser = PossibleValuesParser::new(["codesign"]))]
+    pub over: Option<String>,
     /// The scheme that ftl measures
     #[arg(long, value_name = "SCHEME", value_parser = scheme(), required_if_eq("workload", "ftl"))]
     pub ftl: Option<Scheme>,

@@ -2,16 +2,16 @@
 //! full count, and each of them is read back.
 
 use flexfs_core::Error;
-use nand::Nand;
 
+use super::bench_chip::BenchChip;
 use super::volume::{PIECE_BYTES, Pool, Volume, report};
 use super::workloads::{FILE_BYTES, file_name, fresh, verify_files};
 use super::{BenchError, Capacity, Config, Progress, Report, Workload};
 
-pub fn capacity(config: &Config, progress: Progress) -> Result<Report, BenchError> {
+pub fn capacity<N: BenchChip>(config: &Config, progress: Progress) -> Result<Report, BenchError> {
     let pool = Pool::new(config.seed);
-    let mut chip = fresh(Workload::Capacity, config)?;
-    chip.reset_counters();
+    let mut chip: N = fresh(Workload::Capacity, config)?;
+    chip.emulated_mut().reset_counters();
     let geometry = chip.geometry();
     let good = (0..geometry.blocks).filter(|&block| !chip.is_bad(block)).count() as u64;
     let native_bytes = good * geometry.block_bytes();
@@ -29,7 +29,7 @@ pub fn capacity(config: &Config, progress: Progress) -> Result<Report, BenchErro
         progress(files, native_bytes / FILE_BYTES);
     }
     let (chip, figures) = volume.unmount()?;
-    verify_files(chip.snapshot(), config, &pool, files)?;
+    verify_files(chip.copy()?, config, &pool, files)?;
     let bytes = files * FILE_BYTES;
     let fraction = bytes as f64 / native_bytes as f64;
     let capacity = Some(Capacity { files, bytes, native_bytes, fraction });

@@ -4,6 +4,7 @@
 //! and compared afterwards, on a copy of the chip. Invariant: counts and flash time depend on the configuration alone,
 //! never on the machine; only processor time does.
 
+mod bench_chip;
 mod capacity;
 mod mount;
 mod names;
@@ -14,9 +15,12 @@ mod workloads;
 
 use emulator::{Chip, EmulatorError, Profile, ProfileError};
 use flexfs_core::{Compression, Error, Policy};
+use ftl::BlockMapDrive;
 use nand::NandError;
 use serde::Serialize;
 
+use bench_chip::BenchChip;
+pub use bench_chip::DriveLoad;
 pub use names::{Directory, Growth, Scale, scale_on};
 pub use step::Step;
 pub use waits::{Distribution, Waits};
@@ -105,8 +109,20 @@ pub struct Config {
     /// Idle time after every [`OPERATIONS_PER_IDLE`] operations, with background work in it as a mount does it; `seq`,
     /// `small`, `over` and `gc` alone have any.
     pub idle_ns: Option<u64>,
+    /// What stands between the file system and the chip; `seq`, `small`, `over`, `gc` and `capacity` alone know of it.
+    pub over: Over,
     /// Decides the data, the pages overwritten and the chip's chance events.
     pub seed: u64,
+}
+
+/// What the file system runs over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Over {
+    /// A bare chip.
+    #[default]
+    Chip,
+    /// The drive of the co-design, which maps only blocks.
+    Codesign,
 }
 
 impl Default for Config {
@@ -118,6 +134,7 @@ impl Default for Config {
             compression: Compression::None,
             cache_bytes: 4 << 20,
             idle_ns: None,
+            over: Over::Chip,
             seed: 1,
         }
     }
@@ -146,6 +163,9 @@ pub struct Report {
     /// Of a chip of several dies: how long operations kept each busy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dies: Option<DieLoad>,
+    /// Over a drive: what that did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive: Option<DriveLoad>,
     /// The longest a single call made its caller wait for the chip; an unmount is not among them.
     pub worst_op_us: f64,
     /// Processor time of the counted phase, the emulator's included.
@@ -220,6 +240,12 @@ pub enum BenchError {
     /// The file system refused what the workload needs.
     #[error("while {doing}: {source}")]
     Fs { doing: &'static str, source: Error },
+    /// No drive can be made of the chip.
+    #[error("the drive: {0}")]
+    Drive(ftl::Error),
+    /// The workload knows nothing of drives.
+    #[error("{0} runs on a bare chip alone")]
+    BareOnly(&'static str),
     /// The chip is too small for the workload.
     #[error("the workload needs a larger chip: {0}")]
     TooSmall(String),
@@ -233,15 +259,24 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// Runs a workload.
 pub fn run(workload: Workload, config: &Config, progress: Progress) -> Result<Report, BenchError> {
+    match (workload, config.over) {
+        (_, Over::Codesign) => on::<BlockMapDrive<Chip>>(workload, config, progress),
+        (Workload::Mount, Over::Chip) => mount::mount(config, progress),
+        (Workload::Directory, Over::Chip) => names::directory(config, progress),
+        (Workload::Scale, Over::Chip) => names::scale(config, progress),
+        (_, Over::Chip) => on::<Chip>(workload, config, progress),
+    }
+}
+
+/// Runs a workload that knows of drives.
+fn on<N: BenchChip>(workload: Workload, config: &Config, progress: Progress) -> Result<Report, BenchError> {
     match workload {
-        Workload::Seq => workloads::seq(config, progress),
-        Workload::Small => workloads::small(config, progress),
-        Workload::Over => workloads::over(config, progress),
-        Workload::Gc => workloads::gc(config, progress),
-        Workload::Mount => mount::mount(config, progress),
-        Workload::Capacity => capacity::capacity(config, progress),
-        Workload::Directory => names::directory(config, progress),
-        Workload::Scale => names::scale(config, progress),
+        Workload::Seq => workloads::seq::<N>(config, progress),
+        Workload::Small => workloads::small::<N>(config, progress),
+        Workload::Over => workloads::over::<N>(config, progress),
+        Workload::Gc => workloads::gc::<N>(config, progress),
+        Workload::Capacity => capacity::capacity::<N>(config, progress),
+        Workload::Mount | Workload::Directory | Workload::Scale => Err(BenchError::BareOnly(workload.name())),
     }
 }
 

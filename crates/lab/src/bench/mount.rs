@@ -16,7 +16,7 @@ const COPIES: u64 = 128;
 
 pub fn mount(config: &Config, progress: Progress) -> Result<Report, BenchError> {
     let pool = Pool::new(config.seed);
-    let chip = fresh(Workload::Mount, config)?;
+    let chip: Chip = fresh(Workload::Mount, config)?;
     let pages = u64::from(chip.profile().geometry.blocks) * u64::from(chip.profile().geometry.pages_per_block);
     let mut tap = Tap::new(chip, FaultConfig::power_cuts(config.seed));
     tap.record(Record::Every((pages / COPIES).max(1)));

@@ -6,6 +6,7 @@ use flexfs_core::{Attr, Error, FormatOptions, Fs, Ino, MountOptions, NewNode, RO
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::bench_chip::BenchChip;
 use super::step::Step;
 use super::waits::{Distribution, Waits};
 use super::{BenchError, Config, DieLoad, OPERATIONS_PER_IDLE, Report, Workload};
@@ -231,7 +232,8 @@ pub struct Figures {
 }
 
 /// The report of what a chip has counted.
-pub fn report(workload: Workload, config: &Config, chip: &Chip, figures: Figures, host_bytes: u64) -> Report {
+pub fn report<N: BenchChip>(workload: Workload, config: &Config, on: &N, figures: Figures, host_bytes: u64) -> Report {
+    let chip = on.emulated();
     let counters = chip.counters();
     let amplification = if host_bytes == 0 { 0.0 } else { counters.programmed_bytes as f64 / host_bytes as f64 };
     Report {
@@ -247,6 +249,7 @@ pub fn report(workload: Workload, config: &Config, chip: &Chip, figures: Figures
         flash_s: counters.flash_ns as f64 / 1e9,
         elapsed_s: chip.elapsed_ns() as f64 / 1e9,
         dies: DieLoad::of(chip),
+        drive: on.drive_load(),
         worst_op_us: figures.worst_op_ns as f64 / 1e3,
         cpu_s: figures.processor.total_s(),
         user_s: figures.processor.user_s,
@@ -257,10 +260,10 @@ pub fn report(workload: Workload, config: &Config, chip: &Chip, figures: Figures
     }
 }
 
-impl Volume<Chip> {
+impl<N: Emulated> Volume<N> {
     /// Forgets what was counted so far.
     pub fn start_counting(&mut self) {
-        self.fs.chip_mut().reset_counters();
+        self.fs.chip_mut().emulated_mut().reset_counters();
         (self.worst_op_ns, self.operation_ns) = (0, 0);
         (self.operations, self.steps) = (Waits::default(), Waits::default());
         self.cpu = ProcessorTime::now();

@@ -1,11 +1,11 @@
 //! `seq`, `small`, `over` and `gc`. Invariant: counting starts after the preparation and ends with the unmount; what is
 //! read back afterwards is read on a copy and counts nowhere.
 
-use emulator::Chip;
 use flexfs_core::{Ino, Policy, ROOT_INO};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::bench_chip::BenchChip;
 use super::volume::{Figures, PIECE_BYTES, Pool, Volume, chip, format, report};
 use super::{BenchError, Config, Progress, Report, Workload};
 use torture::crash::Emulated;
@@ -32,12 +32,12 @@ const GC_FILES: u64 = 40;
 const OVERWRITE_PIECES: u64 = 1 << 32;
 
 /// 1 MiB files until 90 % full.
-pub fn seq(config: &Config, progress: Progress) -> Result<Report, BenchError> {
+pub fn seq<N: BenchChip>(config: &Config, progress: Progress) -> Result<Report, BenchError> {
     let pool = Pool::new(config.seed);
-    let mut chip = fresh(Workload::Seq, config)?;
-    chip.reset_counters();
+    let mut chip: N = fresh(Workload::Seq, config)?;
+    chip.emulated_mut().reset_counters();
     let (chip, figures, files) = run_seq(chip, config, &pool, progress)?;
-    verify_files(chip.snapshot(), config, &pool, files)?;
+    verify_files(chip.copy()?, config, &pool, files)?;
     Ok(report(Workload::Seq, config, &chip, figures, files * FILE_BYTES))
 }
 
@@ -60,17 +60,17 @@ pub fn run_seq<N: Emulated>(
 }
 
 /// 2,000 small files.
-pub fn small(config: &Config, progress: Progress) -> Result<Report, BenchError> {
+pub fn small<N: BenchChip>(config: &Config, progress: Progress) -> Result<Report, BenchError> {
     let pool = Pool::new(config.seed);
-    let mut chip = fresh(Workload::Small, config)?;
-    chip.reset_counters();
+    let mut chip: N = fresh(Workload::Small, config)?;
+    chip.emulated_mut().reset_counters();
     let mut volume = Volume::mount(chip, config)?;
     for number in 0..SMALL_FILES {
         volume.store(&file_name(number), pool.piece(number, SMALL_BYTES))?;
         progress(number + 1, SMALL_FILES);
     }
     let (chip, figures) = volume.unmount()?;
-    let mut copy = Volume::mount(chip.snapshot(), config)?;
+    let mut copy = Volume::mount(chip.copy()?, config)?;
     let mut buf = Vec::new();
     for number in 0..SMALL_FILES {
         copy.expect(&file_name(number), pool.piece(number, SMALL_BYTES), &mut buf)?;
@@ -80,32 +80,32 @@ pub fn small(config: &Config, progress: Progress) -> Result<Report, BenchError> 
 }
 
 /// 2,000 synced random overwrites.
-pub fn over(config: &Config, progress: Progress) -> Result<Report, BenchError> {
+pub fn over<N: BenchChip>(config: &Config, progress: Progress) -> Result<Report, BenchError> {
     let pool = Pool::new(config.seed);
-    let mut volume = Volume::mount(fresh(Workload::Over, config)?, config)?;
+    let mut volume = Volume::mount(fresh::<N>(Workload::Over, config)?, config)?;
     volume.store(BIG_FILE, &big_contents(&pool))?;
     overwrite(Workload::Over, volume, config, &pool, OVER_WRITES, progress)
 }
 
 /// 20,000 synced random overwrites on a chip that is three quarters full.
-pub fn gc(config: &Config, progress: Progress) -> Result<Report, BenchError> {
+pub fn gc<N: BenchChip>(config: &Config, progress: Progress) -> Result<Report, BenchError> {
     let pool = Pool::new(config.seed);
     let filling = Config { policy: Policy::NATIVE_ONLY, idle_ns: None, ..config.clone() };
-    let mut volume = Volume::mount(fresh(Workload::Gc, config)?, &filling)?;
+    let mut volume = Volume::mount(fresh::<N>(Workload::Gc, config)?, &filling)?;
     for number in 0..GC_FILES {
         volume.store(&file_name(number), pool.piece(number, PIECE_BYTES))?;
     }
     volume.store(BIG_FILE, &big_contents(&pool))?;
     let (mut chip, _) = volume.unmount()?;
-    chip.reset_counters();
+    chip.emulated_mut().reset_counters();
     let volume = Volume::mount(chip, config)?;
     overwrite(Workload::Gc, volume, config, &pool, GC_WRITES, progress)
 }
 
 /// Overwrites random pages of the big file on a volume that holds it; counts only that.
-fn overwrite(
+fn overwrite<N: BenchChip>(
     workload: Workload,
-    mut volume: Volume<Chip>,
+    mut volume: Volume<N>,
     config: &Config,
     pool: &Pool,
     writes: u64,
@@ -125,7 +125,7 @@ fn overwrite(
         progress(number + 1, writes);
     }
     let (chip, figures) = volume.unmount()?;
-    let mut copy = Volume::mount(chip.snapshot(), config)?;
+    let mut copy = Volume::mount(chip.copy()?, config)?;
     copy.expect(BIG_FILE, &expected, &mut Vec::new())?;
     if workload == Workload::Gc {
         verify_on(&mut copy, pool, GC_FILES)?;
@@ -135,13 +135,13 @@ fn overwrite(
 }
 
 /// Compares the numbered files on a chip and lets the volume check itself.
-pub fn verify_files(chip: Chip, config: &Config, pool: &Pool, files: u64) -> Result<(), BenchError> {
+pub fn verify_files<N: Emulated>(chip: N, config: &Config, pool: &Pool, files: u64) -> Result<(), BenchError> {
     let mut volume = Volume::mount(chip, config)?;
     verify_on(&mut volume, pool, files)?;
     volume.check()
 }
 
-fn verify_on(volume: &mut Volume<Chip>, pool: &Pool, files: u64) -> Result<(), BenchError> {
+fn verify_on<N: Emulated>(volume: &mut Volume<N>, pool: &Pool, files: u64) -> Result<(), BenchError> {
     let mut buf = Vec::new();
     for number in 0..files {
         volume.expect(&file_name(number), pool.piece(number, PIECE_BYTES), &mut buf)?;
@@ -150,8 +150,8 @@ fn verify_on(volume: &mut Volume<Chip>, pool: &Pool, files: u64) -> Result<(), B
 }
 
 /// A formatted chip.
-pub fn fresh(workload: Workload, config: &Config) -> Result<Chip, BenchError> {
-    let mut chip = chip(workload, config)?;
+pub fn fresh<N: BenchChip>(workload: Workload, config: &Config) -> Result<N, BenchError> {
+    let mut chip = N::of(chip(workload, config)?, config.seed)?;
     format(&mut chip, config)?;
     Ok(chip)
 }

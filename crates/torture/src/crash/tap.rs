@@ -4,6 +4,7 @@
 //! tapped chip itself behaves as if it were not; a torn copy has its power off and is as its own seed decides.
 
 use emulator::{Chip, FaultConfig, InFlightLoss, PairedLoss};
+use ftl::BlockMapDrive;
 use nand::{Cause, CellMode, Nand, NandError, NandWrapper, PageRead, ReadInfo};
 
 use super::tear::{Tear, reach_drawn, reaches};
@@ -22,6 +23,16 @@ impl Emulated for Chip {
 
     fn emulated_mut(&mut self) -> &mut Chip {
         self
+    }
+}
+
+impl Emulated for BlockMapDrive<Chip> {
+    fn emulated(&self) -> &Chip {
+        self.chip()
+    }
+
+    fn emulated_mut(&mut self) -> &mut Chip {
+        self.chip_mut()
     }
 }
 

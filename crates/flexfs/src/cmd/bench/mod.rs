@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail};
 use emulator::Profile;
 use flexfs_core::Error;
-use lab::bench::{self, BenchError, Config, DieLoad, Distribution, Progress, Report, Workload};
+use lab::bench::{self, BenchError, Config, DieLoad, Distribution, DriveLoad, Over, Progress, Report, Workload};
 
 use crate::cli::Benchmark;
 use crate::output::{grouped, table};
@@ -47,7 +47,8 @@ fn count(args: &cli::Bench, workload: Workload, progress: Progress) -> Result<St
     let profile = chip(args, workload.default_bytes())?;
     let bytes = Some(profile.capacity_bytes());
     let idle_ns = args.idle.map(|ms| u64::from(ms) * 1_000_000);
-    let config = Config { profile, bytes, policy: args.policy, idle_ns, ..Config::default() };
+    let over = if args.over.is_some() { Over::Codesign } else { Over::Chip };
+    let config = Config { profile, bytes, policy: args.policy, idle_ns, over, ..Config::default() };
     // What the file system said of it is part of the error's own words.
     let report = bench::run(workload, &config, progress).map_err(|error| match error {
         BenchError::Fs { source: Error::NoSpace, .. } => anyhow!("{error}; it needs a larger --size"),
@@ -70,6 +71,19 @@ fn chip(args: &cli::Bench, usual_bytes: u64) -> Result<Profile> {
     chips::sized(&profile, bytes, "--size").map_err(anyhow::Error::msg)
 }
 
+fn drive_text(drive: &DriveLoad) -> String {
+    format!(
+        "{} of {} blocks; commands: {} reads, {} programs, {} TRIMs; of its own {} programs, {} erases",
+        grouped(drive.logical_blocks.into()),
+        grouped(drive.physical_blocks.into()),
+        grouped(drive.reads),
+        grouped(drive.programs),
+        grouped(drive.trims),
+        grouped(drive.own_programs),
+        grouped(drive.own_erases)
+    )
+}
+
 fn figures(report: &Report) -> String {
     let mut rows = vec![
         ("workload", report.workload.to_owned()),
@@ -88,6 +102,7 @@ fn figures(report: &Report) -> String {
     if let Some(DieLoad { least_s, mean_s, greatest_s }) = report.dies {
         rows.push(("dies busy", format!("{mean_s:.3} s on average, {least_s:.3} to {greatest_s:.3}")));
     }
+    rows.extend(report.drive.as_ref().map(|drive| ("drive", drive_text(drive))));
     let waits = [("operations", "waited", &report.operations), ("background steps", "took", &report.steps)];
     for (name, verb, found) in waits {
         if let Some(found) = found {
