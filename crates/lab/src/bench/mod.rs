@@ -110,14 +110,14 @@ pub struct Config {
     /// `small`, `over` and `gc` alone have any.
     pub idle_ns: Option<u64>,
     /// What stands between the file system and the chip; `seq`, `small`, `over`, `gc` and `capacity` alone know of it.
-    pub over: Over,
+    pub over: BenchBase,
     /// Decides the data, the pages overwritten and the chip's chance events.
     pub seed: u64,
 }
 
 /// What the file system runs over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Over {
+pub enum BenchBase {
     /// A bare chip.
     #[default]
     Chip,
@@ -134,7 +134,7 @@ impl Default for Config {
             compression: Compression::None,
             cache_bytes: 4 << 20,
             idle_ns: None,
-            over: Over::Chip,
+            over: BenchBase::Chip,
             seed: 1,
         }
     }
@@ -260,11 +260,11 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 /// Runs a workload.
 pub fn run(workload: Workload, config: &Config, progress: Progress) -> Result<Report, BenchError> {
     match (workload, config.over) {
-        (_, Over::Codesign) => on::<BlockMapDrive<Chip>>(workload, config, progress),
-        (Workload::Mount, Over::Chip) => mount::mount(config, progress),
-        (Workload::Directory, Over::Chip) => names::directory(config, progress),
-        (Workload::Scale, Over::Chip) => names::scale(config, progress),
-        (_, Over::Chip) => on::<Chip>(workload, config, progress),
+        (_, BenchBase::Codesign) => on::<BlockMapDrive<Chip>>(workload, config, progress),
+        (Workload::Mount, BenchBase::Chip) => mount::mount(config, progress),
+        (Workload::Directory, BenchBase::Chip) => names::directory(config, progress),
+        (Workload::Scale, BenchBase::Chip) => names::scale(config, progress),
+        (_, BenchBase::Chip) => on::<Chip>(workload, config, progress),
     }
 }
 
