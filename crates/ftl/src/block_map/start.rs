@@ -101,8 +101,8 @@ impl<N: Nand> BlockMapDrive<N> {
             self.table.set(block, PhysicalUse::Record, erases);
         }
         self.records.pair = records.pair;
-        // The page behind the last one may be torn and read as erased.
-        (self.records.current, self.records.unit) = (records.current, records.units + 1);
+        // Pages behind the last one may be torn and read as erased: the next record goes to the other block.
+        (self.records.current, self.records.unit) = (records.whole, u32::MAX);
         self.generation = records.generation;
     }
 
@@ -132,9 +132,8 @@ struct FoundRecords {
     pair: [u32; 2],
     /// Erases of these blocks, as far as their tags tell.
     erases: [Option<u32>; 2],
-    /// Which of them is written to, and its units that are used.
-    current: usize,
-    units: u32,
+    /// Which of them holds a record of every segment.
+    whole: usize,
     /// The greatest generation of a record.
     generation: u64,
     /// The newest record of each segment; the newest of all first.
@@ -151,25 +150,26 @@ fn records_of<N: Nand>(chip: &mut N, tags: &[RawTag], reads: &mut u64) -> Result
         (0..).zip(tags).filter_map(|(block, raw)| Some((block, first(raw)?))).collect();
     blocks.sort_unstable_by_key(|(_, tag)| core::cmp::Reverse(tag.generation));
     let mut segments: Vec<SegmentRecord> = Vec::new();
-    let mut newest = None;
+    let (mut newest, mut whole) = (None, None);
     for &(block, _) in &blocks {
         let end = used_units(chip, block, reads)?;
         for unit in (0..end).rev() {
             let Some((record, tag)) = read_record(chip, block, unit, reads)? else { continue };
-            let head = newest.get_or_insert((record.drive, record.size, record.pair, block, end, tag.generation));
+            let head = newest.get_or_insert((record.drive, record.size, record.pair, tag.generation));
             let is_known = segments.iter().any(|known| known.segment == record.segment);
             if !is_known && (record.drive, record.size) == (head.0, head.1) {
                 segments.push(record);
             }
-            let all = Segments::of(head.1, chip.geometry().page_bytes).count() as usize;
-            if segments.len() >= all {
+            if segments.len() >= Segments::of(head.1, chip.geometry().page_bytes).count() as usize {
+                // A block that lacks some was cut while it was begun; no block was taken by what it says.
+                whole = whole.or(Some(block));
                 break;
             }
         }
     }
-    let (_, _, pair, current, units, generation) = newest.ok_or(Error::NoVolume("no record of a drive is on it"))?;
+    let (_, _, pair, generation) = newest.ok_or(Error::NoVolume("no record of a drive is on it"))?;
     let erases = pair.map(|of| blocks.iter().find(|(block, _)| *block == of).map(|(_, tag)| tag.erases));
-    Ok(FoundRecords { pair, erases, current: usize::from(pair[0] != current), units, generation, segments })
+    Ok(FoundRecords { pair, erases, whole: usize::from(whole != Some(pair[0])), generation, segments })
 }
 
 /// Units of a block of records that are programmed: the rest reads as erased.

@@ -3,6 +3,7 @@
 
 mod aging;
 mod damage;
+mod drive;
 mod dump;
 mod failing;
 mod flight;
