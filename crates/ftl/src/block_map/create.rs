@@ -1,6 +1,7 @@
 //! How a drive is made of a chip: its sizes, the blocks of its records, and the first of these.
 //!
-//! Invariant: every die offers the same number of logical blocks, and has two blocks or 2 % of its own to spare.
+//! Invariant: every die offers the same number of logical blocks, and has two blocks or 2 % of its own to spare, those of the
+//! records among them.
 
 use nand::{CellMode, Nand};
 
@@ -31,9 +32,9 @@ fn size_of(chip: &impl Nand) -> Result<DriveSize> {
     if (geometry.spare_bytes as usize) < TAG_BYTES {
         return Err(Error::Unfit("a page needs 16 spare bytes for the tag of its block"));
     }
-    // On one die the records take two blocks more; of several dies two have a spare less each.
+    // The blocks of records are among the spares: two of one die, or one each of two dies.
     let records = if dies == 1 { RECORD_BLOCKS } else { 0 };
-    let spares = physical.div_ceil(SPARE_PART).max(SPARES_MIN) + records;
+    let spares = physical.div_ceil(SPARE_PART).max(SPARES_MIN + records);
     match physical.checked_sub(spares) {
         Some(logical) if logical > 0 => Ok(DriveSize { dies, physical, logical }),
         _ => Err(Error::Unfit("too few blocks on a die: two of each are to spare")),

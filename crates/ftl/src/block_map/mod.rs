@@ -117,6 +117,14 @@ impl<N: Nand> BlockMapDrive<N> {
         &self.counts
     }
 
+    /// Bytes that its state takes in memory, but for the spare bytes of a unit.
+    pub fn ram_bytes(&self) -> usize {
+        size_of::<Self>() - size_of::<N>()
+            + self.table.ram_bytes()
+            + self.records.ram_bytes()
+            + self.erases.capacity() * size_of::<Option<PostedErase>>()
+    }
+
     /// Blocks of a die that are free.
     pub fn free_blocks(&self, die: u32) -> u32 {
         self.table.on_die(die).filter(|&block| self.table.used_as(block).is_free()).count() as u32

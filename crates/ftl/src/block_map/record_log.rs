@@ -33,6 +33,10 @@ impl RecordLog {
         Self { pair: [0; 2], current: 0, unit: 0, changes: vec![0; segments as usize], programs: 0 }
     }
 
+    pub fn ram_bytes(&self) -> usize {
+        self.changes.capacity() * size_of::<u32>()
+    }
+
     fn block(&self) -> u32 {
         self.pair.get(self.current).copied().unwrap_or_default()
     }

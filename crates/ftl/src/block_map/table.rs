@@ -124,6 +124,10 @@ impl DriveTable {
         Self { size, map: vec![UNMAPPED; logical], entries: vec![0; physical] }
     }
 
+    pub fn ram_bytes(&self) -> usize {
+        (self.map.capacity() + self.entries.capacity()) * size_of::<u32>()
+    }
+
     pub fn size(&self) -> DriveSize {
         self.size
     }

@@ -4,6 +4,7 @@
 //! rows, tables and plots of what they give. Invariant: a job sets chip, host cost, policy and workload, and what it
 //! gives depends on nothing else; what is made of the results depends on the results alone.
 
+mod codesign;
 mod flexfs;
 mod job;
 mod log_block;
@@ -31,7 +32,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 27] = [
+pub const ALL: [Experiment; 29] = [
     flexfs::table1::TABLE1,
     flexfs::fig4::FIG4,
     flexfs::fig6::FIG6,
@@ -59,6 +60,8 @@ pub const ALL: [Experiment; 27] = [
     log_block::extra::FTL_EXTRA,
     log_block::blocksize::FTL_BLOCKSIZE,
     log_block::future::FTL_FUTURE,
+    codesign::table::CO_TABLE,
+    codesign::real::CO_REAL,
 ];
 
 /// Other names that some have: the tables of the paper whose figures they give.
