@@ -60,11 +60,17 @@ impl<N: Nand> BlockMapDrive<N> {
 
     /// The physical block of a logical one that is about to be programmed at this unit.
     fn block_to_program(&mut self, logical: u32, unit: u32, mode: CellMode, cause: Cause) -> Result<u32, NandError> {
-        if let Some(physical) = self.table.physical(logical) {
-            return Ok(physical);
-        }
         let failed = NandError::ProgramFailed { block: logical, unit };
-        let physical = self.take(self.geometry.die_of(logical))?.ok_or(failed)?;
+        if let Some(physical) = self.table.physical(logical) {
+            // What stands in a block that failed is read until it is erased.
+            let is_sound = self.table.used_as(physical) == PhysicalUse::InUse;
+            return if is_sound { Ok(physical) } else { Err(failed) };
+        }
+        let physical = self.take(self.geometry.die_of(logical))?.ok_or(failed.clone())?;
+        if self.table.physical(logical).is_some() {
+            // The erase before this failed, as is known only now.
+            return Err(failed);
+        }
         self.generation += 1;
         self.table.set_use(physical, PhysicalUse::InUse);
         self.table.set_physical(logical, Some(physical));
@@ -132,11 +138,14 @@ impl<N: Nand> Nand for BlockMapDrive<N> {
         if spare.len() > whole || (pages > 1 && spare.len() != whole) {
             return Err(NandError::OutOfRange { block, page: unit });
         }
+        if unit >= self.chip.layout(mode).units() || data.len() != pages * self.geometry.page_bytes as usize {
+            return Err(NandError::OutOfRange { block, page: unit });
+        }
         if self.table.is_marked(block) {
             return Err(NandError::Misuse { block, unit, rule: "bad blocks are not programmed" });
         }
         self.counts.programs += 1;
-        let physical = self.block_to_program(block, unit, mode, cause)?;
+        let physical = self.block_to_program(block, unit, mode, cause).map_err(|error| told(error, block))?;
         let tagged = self.tagged_spare(mode, spare, self.tag_of(block, physical).encode(self.number));
         let posted = self.chip.program(physical, unit, mode, data, &tagged, cause);
         self.spare = tagged;
@@ -202,6 +211,6 @@ impl<N: Nand> Nand for BlockMapDrive<N> {
     fn mark_bad(&mut self, block: u32) -> Result<(), NandError> {
         self.check_block(block)?;
         self.table.mark(block);
-        self.record(self.segments.of_logical(block))
+        self.record(self.segments.of_logical(block)).map_err(|error| told(error, block))
     }
 }

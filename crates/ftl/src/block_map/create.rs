@@ -60,6 +60,10 @@ impl<N: Nand> BlockMapDrive<N> {
         if 2 * self.segments.count() > self.chip.layout(CellMode::Slc).units() {
             return Err(Error::Unfit("so many blocks do not fit the records of a drive"));
         }
+        if !blank {
+            // Records of an earlier drive may stay where an erase fails.
+            self.generation = super::start::generation_past_all(&mut self.chip)?;
+        }
         let untouched = if blank { PhysicalUse::Kept } else { PhysicalUse::Free };
         for block in 0..self.table.size().physical_blocks() {
             self.table.set_use(block, if self.chip.is_bad(block) { PhysicalUse::Bad } else { untouched });

@@ -177,8 +177,13 @@ impl<N: Nand> BlockMapDrive<N> {
         let die = self.geometry.die_of(physical);
         self.settle_die(die)?;
         self.counts.own_erases += 1;
+        // Failures elsewhere may be heard of meanwhile: no test of those takes it.
+        let used_as = self.table.used_as(physical);
+        self.table.set_use(physical, PhysicalUse::Suspect);
         let erased = self.chip.erase(physical, cause);
-        let went_well = self.ended_well(die, physical, erased)?;
+        let ended = self.ended_well(die, physical, erased);
+        self.table.set_use(physical, used_as);
+        let went_well = ended?;
         if went_well {
             self.table.set(physical, PhysicalUse::Erased, self.table.erases(physical) + 1);
             self.note_erase(physical);
@@ -236,3 +241,5 @@ impl<N: Nand> BlockMapDrive<N> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_failures;

@@ -14,6 +14,9 @@ use super::table::PhysicalUse;
 use super::tag::{ANY_DRIVE, BlockTag, RECORD};
 use super::take::PROGRAMS_A_RECORD;
 
+/// Blocks that are tried for records before they count as not to be written.
+const TRIES_MAX: u32 = 3;
+
 /// The two blocks, and what is not recorded yet.
 #[derive(Debug)]
 pub struct RecordLog {
@@ -72,16 +75,40 @@ impl<N: Nand> BlockMapDrive<N> {
         self.go_on_in_other()
     }
 
-    /// Erases the other block and writes all records to it.
+    /// Writes all records to the other block, or to one in its place where it fails. This one is not touched before they are
+    /// all there, and is the next to be erased then.
     fn go_on_in_other(&mut self) -> Result<(), NandError> {
-        let other = 1 - self.records.current.min(1);
-        let block = self.records.pair.get(other).copied().unwrap_or_default();
-        if !self.erase_now(block, Cause::Metadata)? {
-            return Err(NandError::EraseFailed { block });
+        let this = self.records.current.min(1);
+        let mut block = self.records.pair.get(1 - this).copied().unwrap_or_default();
+        let mut outcome = Err(NandError::EraseFailed { block });
+        for _ in 0..TRIES_MAX {
+            if self.erase_now(block, Cause::Metadata)? {
+                self.table.set_use(block, PhysicalUse::Record);
+                self.set_other(this, block);
+                (self.records.current, self.records.unit) = (1 - this, 0);
+                outcome = self.record_all();
+                if outcome.is_ok() {
+                    return outcome;
+                }
+                (self.records.current, self.records.unit) = (this, u32::MAX);
+            }
+            let dies = 0..self.table.size().dies;
+            let open = [PhysicalUse::Erased, PhysicalUse::Free];
+            let other =
+                dies.filter_map(|die| self.table.least_erased(die, &open)).min_by_key(|&of| self.table.erases(of));
+            let Some(other) = other else { break };
+            self.table.set_use(block, PhysicalUse::Suspect);
+            block = other;
         }
+        self.set_other(this, block);
         self.table.set_use(block, PhysicalUse::Record);
-        (self.records.current, self.records.unit) = (other, 0);
-        self.record_all()
+        outcome
+    }
+
+    fn set_other(&mut self, this: usize, block: u32) {
+        if let Some(slot) = self.records.pair.get_mut(1 - this) {
+            *slot = block;
+        }
     }
 
     /// Writes a record of every segment.

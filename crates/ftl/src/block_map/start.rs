@@ -34,7 +34,13 @@ impl<N: Nand> BlockMapDrive<N> {
             Ok(found) => found,
             Err(error) => return Err((chip, error)),
         };
-        let Some(newest) = records.segments.first() else { return Err((chip, Error::NoVolume("it has no records"))) };
+        let newest = records.segments.first().filter(|newest| {
+            let all = Segments::of(newest.size, chip.geometry().page_bytes).count();
+            let (size, geometry) = (newest.size, chip.geometry());
+            let fits = size.dies == geometry.dies() && size.physical == geometry.blocks / size.dies.max(1);
+            fits && size.logical <= size.physical && records.segments.len() == all as usize
+        });
+        let Some(newest) = newest else { return Err((chip, Error::NoVolume("its records are not whole"))) };
         let (size, number) = (newest.size, newest.drive);
         let mut drive = Self::new(chip, size, number);
         drive.counts.start_reads = reads;
@@ -61,7 +67,12 @@ impl<N: Nand> BlockMapDrive<N> {
         owners.sort_unstable_by_key(|(_, tag)| tag.generation);
         for (block, tag) in owners {
             if let Some(older) = self.table.physical(tag.logical) {
+                // Its tags would say the same again once the newer one is erased.
                 self.table.set_use(older, PhysicalUse::Free);
+                if !self.erase_now(older, Cause::Metadata)? {
+                    self.table.set_use(older, PhysicalUse::Suspect);
+                    self.judge(older)?;
+                }
             }
             self.table.set(block, PhysicalUse::InUse, tag.erases);
             self.table.set_physical(tag.logical, Some(block));
@@ -207,6 +218,16 @@ fn read_record<N: Nand>(
         _ => return Ok(None),
     };
     Ok(SegmentRecord::decode(&data).map(|record| (record, tag)))
+}
+
+/// A generation past those of all records on a chip.
+pub fn generation_past_all<N: Nand>(chip: &mut N) -> Result<u64, NandError> {
+    let tags = first_tags(chip, &mut 0)?;
+    let generations = tags.iter().filter_map(|raw| match decode(raw, ANY_DRIVE) {
+        FoundTag::Tag(tag) if tag.logical == RECORD => Some(tag.generation + GENERATION_GAP),
+        _ => None,
+    });
+    Ok(generations.max().unwrap_or(0))
 }
 
 /// The tags of the first pages of all blocks.

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a block that a record says is kept erased is taken only after another record says that it may be.
 
+use alloc::vec::Vec;
+
 use nand::{Cause, CellMode, Nand, NandError};
 
 use super::BlockMapDrive;
@@ -9,6 +11,8 @@ use super::table::PhysicalUse;
 
 /// Programs that a record stands for at least: they are at most one in so many of all.
 pub const PROGRAMS_A_RECORD: u32 = 512;
+/// Blocks of a die that are open before one of them is taken.
+const OPEN_MIN: usize = 2;
 /// Erases that a block may be behind those that are kept before these are opened.
 const LEAD_ERASES: u32 = 2;
 
@@ -17,6 +21,7 @@ impl<N: Nand> BlockMapDrive<N> {
     pub(super) fn take(&mut self, die: u32) -> Result<Option<u32>, NandError> {
         self.settle_die(die)?;
         self.record_what_changed()?;
+        self.keep_some_open(die)?;
         loop {
             let open = self.table.least_erased(die, &[PhysicalUse::Erased, PhysicalUse::Free]);
             let kept = self.table.least_erased(die, &[PhysicalUse::Kept]);
@@ -36,18 +41,33 @@ impl<N: Nand> BlockMapDrive<N> {
         }
     }
 
+    /// Besides the block that is taken one more is to be open, if it can be: the control of a test.
+    fn keep_some_open(&mut self, die: u32) -> Result<(), NandError> {
+        let is_open = |block: &u32| matches!(self.table.used_as(*block), PhysicalUse::Erased | PhysicalUse::Free);
+        match self.table.least_erased(die, &[PhysicalUse::Kept]) {
+            Some(kept) if self.table.on_die(die).filter(is_open).count() < OPEN_MIN => self.open_kept(die, kept),
+            _ => Ok(()),
+        }
+    }
+
     /// Lets some blocks of the segment of `kept` be taken, by a record.
     fn open_kept(&mut self, die: u32, kept: u32) -> Result<(), NandError> {
         let pages = self.chip.layout(CellMode::Slc).pages().max(1);
         let segment = self.segments.of_physical(kept);
+        let mut opened = Vec::new();
         for _ in 0..PROGRAMS_A_RECORD.div_ceil(pages).max(2) {
             let of_segment = self.segments.blocks(segment);
             let next = of_segment
                 .filter(|&block| self.geometry.die_of(block) == die && self.table.used_as(block) == PhysicalUse::Kept);
             let Some(next) = next.min_by_key(|&block| self.table.erases(block)) else { break };
             self.table.set_use(next, PhysicalUse::Erased);
+            opened.push(next);
         }
-        self.record(segment)
+        let recorded = self.record(segment);
+        if recorded.is_err() {
+            opened.into_iter().for_each(|block| self.table.set_use(block, PhysicalUse::Kept));
+        }
+        recorded
     }
 
     /// A free block could not be erased: it is tested, and marked bad if it fails where another passes.
@@ -58,12 +78,11 @@ impl<N: Nand> BlockMapDrive<N> {
 
     /// The last resort: blocks of a die that failed, and pass a test now.
     fn try_suspects(&mut self, die: u32) -> Result<Option<u32>, NandError> {
-        while let Some(suspect) = self.table.least_erased(die, &[PhysicalUse::Suspect]) {
+        let suspects = self.table.on_die(die).filter(|&block| self.table.used_as(block) == PhysicalUse::Suspect);
+        for suspect in suspects.collect::<Vec<_>>() {
             self.judge(suspect)?;
-            match self.table.used_as(suspect) {
-                PhysicalUse::Free if self.erase_now(suspect, Cause::Host)? => return Ok(Some(suspect)),
-                PhysicalUse::Bad => {}
-                _ => return Ok(None),
+            if self.table.used_as(suspect) == PhysicalUse::Free && self.erase_now(suspect, Cause::Host)? {
+                return Ok(Some(suspect));
             }
         }
         Ok(None)

@@ -7,34 +7,40 @@ use nand::CellMode::{Native, Slc};
 
 use super::*;
 
-fn profile() -> Profile {
+pub(super) fn profile() -> Profile {
     let mut profile = Profile::builtin("flexfs-mlc").unwrap();
     (profile.geometry.blocks, profile.geometry.pages_per_block) = (24, 32);
     (profile.geometry.channels, profile.geometry.page_bytes, profile.ecc.codeword_bytes) = (2, 512, 512);
     profile
 }
 
-fn made(profile: &Profile) -> BlockMapDrive<Chip> {
+pub(super) fn made(profile: &Profile) -> BlockMapDrive<Chip> {
     let chip = Chip::new(profile, 1).unwrap();
     BlockMapDrive::create(chip, &DriveFormat { number: 7, blank: true }).map_err(|(_, error)| error).unwrap()
 }
 
-fn restarted(drive: BlockMapDrive<Chip>) -> BlockMapDrive<Chip> {
+pub(super) fn restarted(drive: BlockMapDrive<Chip>) -> BlockMapDrive<Chip> {
     let mut chip = drive.into_chip();
     chip.power_on();
     BlockMapDrive::start(chip).map_err(|(_, error)| error).unwrap()
 }
 
-fn page(seed: u32) -> Vec<u8> {
+pub(super) fn page(seed: u32) -> Vec<u8> {
     (0..512).map(|at| (seed.wrapping_mul(2_654_435_761) >> (at % 24)) as u8).collect()
 }
 
-fn settled(drive: &mut BlockMapDrive<Chip>) -> Result<Vec<Failure>, NandError> {
+pub(super) fn settled(drive: &mut BlockMapDrive<Chip>) -> Result<Vec<Failure>, NandError> {
     let mut failures = Vec::new();
     drive.barrier(&mut failures).map(|()| failures)
 }
 
-fn program(drive: &mut BlockMapDrive<Chip>, block: u32, unit: u32, mode: CellMode, seed: u32) -> Result<(), NandError> {
+pub(super) fn program(
+    drive: &mut BlockMapDrive<Chip>,
+    block: u32,
+    unit: u32,
+    mode: CellMode,
+    seed: u32,
+) -> Result<(), NandError> {
     drive.program(block, unit, mode, &page(seed), &seed.to_le_bytes(), Cause::Host)?;
     settled(drive).map(drop)
 }
@@ -46,11 +52,11 @@ fn read(drive: &mut BlockMapDrive<Chip>, block: u32, unit: u32, mode: CellMode) 
     drive.read(block, page, 0, &mut data, &mut spare, Cause::Host).ok().map(|_| (data, spare))
 }
 
-fn holds(drive: &mut BlockMapDrive<Chip>, block: u32, unit: u32, mode: CellMode, seed: u32) -> bool {
+pub(super) fn holds(drive: &mut BlockMapDrive<Chip>, block: u32, unit: u32, mode: CellMode, seed: u32) -> bool {
     read(drive, block, unit, mode) == Some((page(seed), seed.to_le_bytes()))
 }
 
-fn is_blank(drive: &mut BlockMapDrive<Chip>, block: u32) -> bool {
+pub(super) fn is_blank(drive: &mut BlockMapDrive<Chip>, block: u32) -> bool {
     (0..8).all(|unit| read(drive, block, unit, Slc) == Some((vec![0xff; 512], [0xff; 4])))
 }
 

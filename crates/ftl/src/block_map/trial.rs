@@ -55,15 +55,20 @@ impl<N: Nand> BlockMapDrive<N> {
         let dies = self.table.size().dies;
         let near = suspect % dies;
         let all = (0..dies).map(|turn| (near + turn) % dies).flat_map(|die| self.table.on_die(die));
-        let takeable = |block: u32| matches!(self.table.used_as(block), PhysicalUse::Free | PhysicalUse::Erased);
+        // The erase of a block may still be under way.
+        let is_awaited = |block: u32| self.erases.iter().flatten().any(|posted| posted.physical == block);
+        let is_open = |block: u32| matches!(self.table.used_as(block), PhysicalUse::Free | PhysicalUse::Erased);
+        let takeable = |block: u32| is_open(block) && !is_awaited(block);
         let controls: Vec<u32> = all.filter(|&block| takeable(block)).take(CONTROLS_MAX as usize).collect();
         if controls.is_empty() {
             return Ok(None);
         }
-        for control in controls {
+        for (at, &control) in controls.iter().enumerate() {
             let passes = self.round(control, 0)?;
-            self.table.set_use(control, if passes { PhysicalUse::Free } else { PhysicalUse::Suspect });
+            self.table.set_use(control, PhysicalUse::Free);
             if passes {
+                // The chip works, so that the controls before this one have a test of their own to pass.
+                controls.iter().take(at).for_each(|&failed| self.table.set_use(failed, PhysicalUse::Suspect));
                 return Ok(Some(true));
             }
         }

@@ -60,15 +60,16 @@ impl<N: Nand> BlockMapDrive<N> {
         self.table.set_use(physical, PhysicalUse::Suspect);
         let verdict = self.try_out(physical)?;
         match verdict {
-            TrialOutcome::Good | TrialOutcome::Open => {}
+            TrialOutcome::Good => {}
             TrialOutcome::Bad => self.retire(physical)?,
-            TrialOutcome::ChipFails => {
-                // Nothing can be told of the block: it is as it was.
+            TrialOutcome::Open | TrialOutcome::ChipFails => {
+                // Nothing can be told of the block, which may still hold the old bytes: it is not let go.
                 self.table.set_use(physical, PhysicalUse::Failing);
                 self.table.set_physical(logical, Some(physical));
             }
         }
-        let failed = verdict == TrialOutcome::ChipFails || !self.table.has_enough(self.geometry.die_of(physical));
+        let is_told = matches!(verdict, TrialOutcome::Good | TrialOutcome::Bad);
+        let failed = !is_told || !self.table.has_enough(self.geometry.die_of(physical));
         if failed { Err(NandError::EraseFailed { block: physical }) } else { Ok(()) }
     }
 

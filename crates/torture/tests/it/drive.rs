@@ -82,6 +82,7 @@ fn run(rig: &Rig, seed: u64, steps: usize, tally: &mut DriveTally) -> Result<(),
         };
         if outcome.map_err(within)? == Outcome::PowerLost {
             if !twin.fs.chip().chip().is_powered() {
+                assert!(cut_armed, "seed {seed}, step {number}: it runs in circles");
                 tally.cuts += 1;
                 let Twin { fs, history, now_ns } = twin;
                 twin = mounted(fs.into_chip().into_chip(), rig, &history, now_ns, tally);
