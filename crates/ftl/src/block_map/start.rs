@@ -52,7 +52,7 @@ impl<N: Nand> BlockMapDrive<N> {
 
     fn set_up(&mut self, tags: &[RawTag], records: &FoundRecords) -> Result<()> {
         self.use_records(records);
-        let mut owners: Vec<(u32, BlockTag)> = Vec::new();
+        let (mut owners, mut torn): (Vec<(u32, BlockTag)>, Vec<u32>) = Default::default();
         for (block, raw) in (0..self.table.size().physical_blocks()).zip(tags) {
             if matches!(self.table.used_as(block), PhysicalUse::Bad | PhysicalUse::Record) {
                 continue;
@@ -60,7 +60,10 @@ impl<N: Nand> BlockMapDrive<N> {
             match self.tag_of_block(block, raw)? {
                 FoundTag::Tag(tag) if tag.logical < self.geometry.blocks => owners.push((block, tag)),
                 FoundTag::Blank => {}
-                FoundTag::Tag(_) | FoundTag::Unreadable => self.table.set_use(block, PhysicalUse::Free),
+                FoundTag::Tag(_) | FoundTag::Unreadable => {
+                    self.table.set_use(block, PhysicalUse::Free);
+                    torn.push(block);
+                }
             }
         }
         // Of two blocks for one logical block the greater generation counts.
@@ -68,17 +71,25 @@ impl<N: Nand> BlockMapDrive<N> {
         for (block, tag) in owners {
             if let Some(older) = self.table.physical(tag.logical) {
                 // Its tags would say the same again once the newer one is erased.
-                self.table.set_use(older, PhysicalUse::Free);
-                if !self.erase_now(older, Cause::Metadata)? {
-                    self.table.set_use(older, PhysicalUse::Suspect);
-                    self.judge(older)?;
-                }
+                self.clear(older)?;
             }
             self.table.set(block, PhysicalUse::InUse, tag.erases);
             self.table.set_physical(tag.logical, Some(block));
             self.generation = self.generation.max(tag.generation);
         }
         self.generation += GENERATION_GAP;
+        // Of a block that a cut tore every start would read several pages. One of each die may be.
+        let dies = self.table.size().dies as usize;
+        torn.into_iter().take(dies).try_for_each(|block| self.clear(block))
+    }
+
+    /// Erases a block that is not in use.
+    fn clear(&mut self, block: u32) -> Result<()> {
+        self.table.set_use(block, PhysicalUse::Free);
+        if !self.erase_now(block, Cause::Metadata)? {
+            self.table.set_use(block, PhysicalUse::Suspect);
+            self.judge(block)?;
+        }
         Ok(())
     }
 
@@ -173,9 +184,12 @@ fn records_of<N: Nand>(chip: &mut N, tags: &[RawTag], reads: &mut u64) -> Result
             }
             if segments.len() >= Segments::of(head.1, chip.geometry().page_bytes).count() as usize {
                 // A block that lacks some was cut while it was begun; no block was taken by what it says.
-                whole = whole.or(Some(block));
+                whole = Some(block);
                 break;
             }
+        }
+        if whole.is_some() {
+            break;
         }
     }
     let (_, _, pair, generation) = newest.ok_or(Error::NoVolume("no record of a drive is on it"))?;

@@ -41,7 +41,9 @@ pub(super) fn program(
     mode: CellMode,
     seed: u32,
 ) -> Result<(), NandError> {
-    drive.program(block, unit, mode, &page(seed), &seed.to_le_bytes(), Cause::Host)?;
+    let mut data = page(seed);
+    data.resize(drive.geometry().page_bytes as usize, 0x5a);
+    drive.program(block, unit, mode, &data, &seed.to_le_bytes(), Cause::Host)?;
     settled(drive).map(drop)
 }
 
@@ -269,4 +271,88 @@ fn a_chip_with_too_few_spare_bytes_is_refused() {
     assert!(matches!(refused, Err((_, crate::Error::Unfit(_)))));
     let blank = Chip::new(&Profile::default(), 1).unwrap();
     assert!(matches!(BlockMapDrive::start(blank), Err((_, crate::Error::NoVolume(_)))));
+}
+
+/// A chip of many blocks, and of pages as large as usual.
+fn large(channels: u16) -> Profile {
+    let mut profile = profile();
+    profile.geometry.page_bytes = 4096;
+    (profile.geometry.channels, profile.geometry.blocks, profile.geometry.pages_per_block) = (channels, 1024, 64);
+    profile
+}
+
+/// Starts a drive anew: its page reads for each physical block, and how long it took against the share of a die.
+fn start_costs(drive: BlockMapDrive<Chip>) -> (BlockMapDrive<Chip>, f64, f64) {
+    let mut chip = drive.into_chip();
+    chip.power_on();
+    chip.reset_counters();
+    let begun_ns = chip.now_ns();
+    let drive = BlockMapDrive::start(chip).map_err(|(_, error)| error).unwrap();
+    let (blocks, chip) = (f64::from(drive.chip().geometry().blocks), drive.chip());
+    let (reads, dies) = (chip.counters().reads.total(), f64::from(chip.geometry().dies()));
+    assert_eq!(reads, drive.counts().start_reads);
+    let share_ns = chip.counters().flash_ns as f64 / reads as f64 * blocks / dies;
+    let taken_ns = (chip.now_ns() - begun_ns) as f64;
+    (drive, reads as f64 / blocks, taken_ns / share_ns)
+}
+
+/// The blocks in use, each with its erases as the drive knows them.
+fn known_erases(drive: &BlockMapDrive<Chip>) -> Vec<(u32, u32)> {
+    let in_use = (0..drive.geometry().blocks).filter_map(|logical| drive.table.physical(logical));
+    in_use.map(|physical| (physical, drive.table.erases(physical))).collect()
+}
+
+#[test]
+fn a_start_reads_a_page_of_each_block_on_all_dies_at_once() {
+    for channels in [1, 8] {
+        let mut drive = made(&large(channels));
+        let logical = drive.geometry().blocks;
+        for (what, upto) in [("empty", 0), ("half full", logical / 2), ("full", logical)] {
+            let first = (0..logical).find(|&block| drive.table.physical(block).is_none()).unwrap_or(0);
+            for block in first..upto {
+                program(&mut drive, block, 0, Slc, block).unwrap();
+            }
+            let (started, reads, time) = start_costs(drive);
+            assert!(
+                reads <= 1.1 && time <= 1.2,
+                "{channels} channels, {what}: {reads:.3} reads, {time:.3} of the time"
+            );
+            assert!((0..upto).all(|block| started.table.physical(block).is_some()));
+            assert!(known_erases(&started).iter().all(|&(block, erases)| started.chip().erase_count(block) == erases));
+            drive = started;
+        }
+    }
+}
+
+#[test]
+fn a_start_after_a_cut_costs_no_more_and_knows_the_erases() {
+    for channels in [1, 8] {
+        let mut drive = made(&large(channels));
+        for number in 0..100 {
+            drive.chip_mut().faults_mut().set(FaultConfig::power_cuts(number));
+            drive.chip_mut().faults_mut().cut_power_at(number * 7 % 150);
+            assert!(power_goes(&mut drive, number as u32), "cut {number}");
+            let before = known_erases(&drive);
+            let (started, reads, time) = start_costs(drive);
+            assert!(reads <= 1.1 && time <= 1.2, "cut {number}: {reads:.3} reads, {time:.3} of the time");
+            let other = known_erases(&started).into_iter().filter(|block| !before.contains(block)).count();
+            assert!(other <= 1, "cut {number}: only the block of the cut may be another");
+            drive = started;
+        }
+    }
+}
+
+/// Erases and programs blocks until the power goes, if it does.
+fn power_goes(drive: &mut BlockMapDrive<Chip>, seed: u32) -> bool {
+    for step in 0..200 {
+        let block = (seed * 31 + step * 7) % 40;
+        let erased = drive.erase(block, Cause::Host).and_then(|()| settled(drive));
+        let done = erased.and_then(|_| program(drive, block, 0, if step % 2 == 0 { Slc } else { Native }, step));
+        match done {
+            Ok(()) => {}
+            Err(NandError::PowerOff) => return true,
+            Err(error) => panic!("step {step}: {error}"),
+        }
+    }
+    false
 }
