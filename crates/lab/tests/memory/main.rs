@@ -3,6 +3,7 @@
 //! Invariant: one test runs at a time, so that the counting allocator sees the memory of that test alone.
 
 mod at_work;
+mod drive;
 mod recovery;
 mod scale;
 
