@@ -54,11 +54,6 @@ impl Geometry {
         block % self.dies()
     }
 
-    /// The channel block `block` is reached by: that of its die.
-    pub fn channel_of(&self, block: u32) -> u32 {
-        self.die_of(block) % u32::from(self.channels.max(1))
-    }
-
     /// Data bytes of one erase block in native mode.
     pub fn block_bytes(&self) -> u64 {
         u64::from(self.pages_per_block) * u64::from(self.page_bytes)

@@ -87,7 +87,8 @@ impl<N: Nand> BlockMapDrive<N> {
         Ok(physical)
     }
 
-    /// The tag of pages of a block in use. All pages of it have the generation of its first one, which is not kept: a greater one says the same.
+    /// The tag of pages of a block in use. The generation is the greatest given so far: that of the block's first page is not kept,
+    /// and a greater one says as much, since the block that stood here before was given up earlier.
     fn tag_of(&self, logical: u32, physical: u32) -> BlockTag {
         BlockTag { logical, generation: self.generation, erases: self.table.erases(physical) }
     }

@@ -125,11 +125,6 @@ impl<N: Nand> BlockMapDrive<N> {
             + self.erases.capacity() * size_of::<Option<PostedErase>>()
     }
 
-    /// Blocks of a die that are free.
-    pub fn free_blocks(&self, die: u32) -> u32 {
-        self.table.on_die(die).filter(|&block| self.table.used_as(block).is_free()).count() as u32
-    }
-
     /// How often the physical block behind a logical one was erased, if there is one.
     pub fn erases(&self, logical: u32) -> Option<u32> {
         self.table.physical(logical).map(|physical| self.table.erases(physical))

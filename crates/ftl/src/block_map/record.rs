@@ -67,8 +67,8 @@ impl Segments {
 
     /// The places of a segment: those of physical blocks, and as many of logical blocks.
     pub fn places(&self, segment: u32) -> core::ops::Range<usize> {
-        let first = segment * self.each;
-        first as usize..(first + self.each).min(self.size.physical_blocks()) as usize
+        let first = segment.saturating_mul(self.each);
+        first as usize..first.saturating_add(self.each).min(self.size.physical_blocks()) as usize
     }
 
     /// The physical blocks of a segment.

@@ -38,7 +38,8 @@ impl<N: Nand> BlockMapDrive<N> {
             let all = Segments::of(newest.size, chip.geometry().page_bytes).count();
             let (size, geometry) = (newest.size, chip.geometry());
             let fits = size.dies == geometry.dies() && size.physical == geometry.blocks / size.dies.max(1);
-            fits && size.logical <= size.physical && records.segments.len() == all as usize
+            let has_pair = newest.pair.iter().all(|&block| block < size.physical_blocks());
+            fits && has_pair && size.logical <= size.physical && records.segments.len() == all as usize
         });
         let Some(newest) = newest else { return Err((chip, Error::NoVolume("its records are not whole"))) };
         let (size, number) = (newest.size, newest.drive);

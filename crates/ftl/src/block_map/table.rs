@@ -98,12 +98,12 @@ impl DriveSize {
 
     /// All logical blocks.
     pub fn logical_blocks(&self) -> u32 {
-        self.dies * self.logical
+        self.dies.saturating_mul(self.logical)
     }
 
     /// All physical blocks.
     pub fn physical_blocks(&self) -> u32 {
-        self.dies * self.physical
+        self.dies.saturating_mul(self.physical)
     }
 }
 

@@ -60,13 +60,13 @@ impl<N: Nand> BlockMapDrive<N> {
             let next = of_segment
                 .filter(|&block| self.geometry.die_of(block) == die && self.table.used_as(block) == PhysicalUse::Kept);
             let Some(next) = next.min_by_key(|&block| self.table.erases(block)) else { break };
-            self.table.set_use(next, PhysicalUse::Erased);
+            // Until the record is there nothing takes it, the records themselves neither.
+            self.table.set_use(next, PhysicalUse::Suspect);
             opened.push(next);
         }
         let recorded = self.record(segment);
-        if recorded.is_err() {
-            opened.into_iter().for_each(|block| self.table.set_use(block, PhysicalUse::Kept));
-        }
+        let now = if recorded.is_ok() { PhysicalUse::Erased } else { PhysicalUse::Kept };
+        opened.into_iter().for_each(|block| self.table.set_use(block, now));
         recorded
     }
 

@@ -12,6 +12,17 @@ fn cut_weakly(drive: &mut BlockMapDrive<Chip>, at: u64) {
     drive.chip_mut().faults_mut().cut_power_at(at);
 }
 
+/// As if a record kept every free block: none is open to stand in, or to be a control.
+fn keep_all(drive: &mut BlockMapDrive<Chip>) {
+    for die in 0..drive.geometry.dies() {
+        for block in drive.table.on_die(die).collect::<Vec<_>>() {
+            if drive.table.used_as(block).is_free() {
+                drive.table.set_use(block, PhysicalUse::Kept);
+            }
+        }
+    }
+}
+
 /// Records went to the block whose program had failed once more, after the other one was erased.
 #[test]
 fn a_record_that_cannot_be_written_leaves_the_records_before() {
@@ -19,8 +30,9 @@ fn a_record_that_cannot_be_written_leaves_the_records_before() {
         let mut drive = made(&profile());
         program(&mut drive, 2, 0, Slc, 1).unwrap();
         drive = restarted(drive);
+        keep_all(&mut drive);
         drive.chip_mut().faults_mut().fail_program_at(0);
-        let _ = drive.mark_bad(6);
+        assert!(drive.mark_bad(6).is_err(), "no block is open to take its place");
         cut_weakly(&mut drive, cut_at);
         let _ = drive.mark_bad(8);
         drive.chip_mut().faults_mut().cancel_cut();
@@ -33,15 +45,17 @@ fn a_record_that_cannot_be_written_leaves_the_records_before() {
 #[test]
 fn blocks_are_kept_as_long_as_no_record_opens_them() {
     let mut drive = restarted(made(&profile()));
+    keep_all(&mut drive);
     drive.chip_mut().faults_mut().fail_erase_at(0);
-    let _ = program(&mut drive, 8, 0, Slc, 1);
+    assert!(program(&mut drive, 8, 0, Slc, 1).is_err(), "no record can be written");
     cut_weakly(&mut drive, 0);
     let _ = program(&mut drive, 10, 0, Slc, 1);
     let mut drive = restarted(drive);
     drive.chip_mut().faults_mut().set(FaultConfig::default());
+    drive.chip_mut().faults_mut().cancel_cut();
     for block in [10, 12, 14, 16] {
-        program(&mut drive, block, 0, Slc, block).unwrap();
-        assert!(holds(&mut drive, block, 0, Slc, block), "{block}");
+        let programmed = program(&mut drive, block, 0, Slc, block);
+        assert!(programmed.is_err() || holds(&mut drive, block, 0, Slc, block), "{block}");
     }
 }
 
@@ -50,11 +64,7 @@ fn blocks_are_kept_as_long_as_no_record_opens_them() {
 fn an_erase_that_failed_without_a_control_is_told() {
     let mut drive = made(&profile());
     program(&mut drive, 2, 0, Slc, 1).unwrap();
-    for block in drive.table.on_die(0).chain(drive.table.on_die(1)).collect::<Vec<_>>() {
-        if drive.table.used_as(block).is_free() {
-            drive.table.set_use(block, PhysicalUse::Kept);
-        }
-    }
+    keep_all(&mut drive);
     drive.chip_mut().faults_mut().fail_erase_at(0);
     drive.erase(2, Cause::Host).unwrap();
     assert_eq!(settled(&mut drive), Ok(vec![Failure { block: 2, unit: None }]));
@@ -69,6 +79,7 @@ fn failing_erases_of_two_dies_are_both_made_up_for_or_told() {
     for block in [2, 3] {
         program(&mut drive, block, 0, Slc, block).unwrap();
     }
+    keep_all(&mut drive);
     drive.chip_mut().faults_mut().fail_erase_at(0);
     drive.chip_mut().faults_mut().fail_erase_at(1);
     for block in [2, 3] {
@@ -132,4 +143,24 @@ fn a_drive_made_anew_is_the_one_that_starts() {
     program(&mut drive, 2, 0, Slc, 5).unwrap();
     let mut drive = restarted(drive);
     assert!(drive.number == 8 && holds(&mut drive, 2, 0, Slc, 5) && is_blank(&mut drive, 3));
+}
+
+/// The older block was freed in memory alone, and came back once the newer one was erased.
+#[test]
+fn of_two_blocks_for_one_the_newer_counts_and_the_older_goes() {
+    let mut drive = made(&profile());
+    program(&mut drive, 2, 0, Slc, 1).unwrap();
+    program(&mut drive, 4, 0, Slc, 1).unwrap();
+    let stale = drive.table.physical(4).unwrap();
+    // The block for 4 becomes an older one for 2.
+    let tag = super::tag::BlockTag { logical: 2, generation: 0, erases: 1 }.encode(7);
+    let spare = [&[0xff; 48][..], &tag].concat();
+    drive.chip_mut().erase(stale, Cause::Host).unwrap();
+    drive.chip_mut().program(stale, 0, Slc, &page(9), &spare, Cause::Host).unwrap();
+    let mut drive = restarted(drive);
+    assert!(holds(&mut drive, 2, 0, Slc, 1));
+    drive.erase(2, Cause::Host).unwrap();
+    assert_eq!(settled(&mut drive), Ok(vec![]));
+    let mut drive = restarted(drive);
+    assert!(is_blank(&mut drive, 2));
 }
