@@ -32,7 +32,7 @@ mod sector_map;
 mod settings;
 mod translation;
 
-pub use block_map::{BlockMapDrive, DriveCounts, DriveFormat};
+pub use block_map::{BlockMapDrive, ChannelReport, DRIVE_TAG_BYTES, DriveCounts, DriveFormat, DriveReport};
 pub use block_use::BlockUse;
 pub use cache::WriteCache;
 pub use device::BlockDevice;

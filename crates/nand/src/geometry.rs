@@ -54,6 +54,16 @@ impl Geometry {
         block % self.dies()
     }
 
+    /// The channel that block `block` is reached by: dies are counted over the channels, and again.
+    pub fn channel_of(&self, block: u32) -> u32 {
+        self.die_of(block) % u32::from(self.channels.max(1))
+    }
+
+    /// The number of block `block` among those of its die.
+    pub fn block_on_die(&self, block: u32) -> u32 {
+        block / self.dies()
+    }
+
     /// Data bytes of one erase block in native mode.
     pub fn block_bytes(&self) -> u64 {
         u64::from(self.pages_per_block) * u64::from(self.page_bytes)

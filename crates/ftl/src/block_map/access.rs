@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use nand::{Cause, CellMode, Failure, Geometry, Layout, Nand, NandError, PageRead, ReadInfo};
 
 use super::BlockMapDrive;
+use super::record_log::unless_block_fails;
 use super::table::PhysicalUse;
 use super::tag::BlockTag;
 
@@ -61,12 +62,25 @@ impl<N: Nand> BlockMapDrive<N> {
     /// The physical block of a logical one that is about to be programmed at this unit.
     fn block_to_program(&mut self, logical: u32, unit: u32, mode: CellMode, cause: Cause) -> Result<u32, NandError> {
         let failed = NandError::ProgramFailed { block: logical, unit };
-        if let Some(physical) = self.table.physical(logical) {
-            // What stands in a block that failed is read until it is erased.
-            let is_sound = self.table.used_as(physical) == PhysicalUse::InUse;
-            return if is_sound { Ok(physical) } else { Err(failed) };
+        match self.erase_leftovers() {
+            Err(NandError::EraseFailed { .. }) => return Err(failed),
+            outcome => outcome?,
         }
-        let physical = self.take(self.geometry.die_of(logical))?.ok_or(failed.clone())?;
+        if let Some(physical) = self.table.physical(logical) {
+            // Where a program failed the next one is the chip's to refuse, as on a bare chip.
+            let holds_old = self.table.used_as(physical) == PhysicalUse::NotErased;
+            return if holds_old { Err(failed) } else { Ok(physical) };
+        }
+        let die = self.geometry.die_of(logical);
+        if self.table.is_withdrawn(logical) {
+            return Err(failed);
+        }
+        let physical = self.take(die)?.ok_or(failed.clone())?;
+        if !self.table.has_enough(die) {
+            // As many logical blocks fail as there are too few physical ones, and this early: another block passes the caller's test.
+            self.table.withdraw(logical);
+            return Err(failed);
+        }
         if self.table.physical(logical).is_some() {
             // The erase before this failed, as is known only now.
             return Err(failed);
@@ -162,7 +176,7 @@ impl<N: Nand> Nand for BlockMapDrive<N> {
             return Err(NandError::Misuse { block, unit: 0, rule: "bad blocks are not erased" });
         }
         self.counts.trims += 1;
-        self.trim(block, cause).map_err(|error| told(error, block))
+        self.erase_leftovers().and_then(|()| self.trim(block, cause)).map_err(|error| told(error, block))
     }
 
     fn barrier(&mut self, failures: &mut Vec<Failure>) -> Result<(), NandError> {
@@ -212,6 +226,9 @@ impl<N: Nand> Nand for BlockMapDrive<N> {
     fn mark_bad(&mut self, block: u32) -> Result<(), NandError> {
         self.check_block(block)?;
         self.table.mark(block);
-        self.record(self.segments.of_logical(block)).map_err(|error| told(error, block))
+        let segment = self.segments.of_logical(block);
+        // Where no record can be written the mark holds until a restart, and goes into the next one.
+        self.note_change(segment);
+        unless_block_fails(self.record(segment)).map(drop).map_err(|error| told(error, block))
     }
 }

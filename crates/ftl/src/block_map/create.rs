@@ -1,7 +1,7 @@
 //! How a drive is made of a chip: its sizes, the blocks of its records, and the first of these.
 //!
 //! Invariant: every die offers the same number of logical blocks, and has two blocks or 2 % of its own to spare, those of the
-//! records among them.
+//! records among them; two good ones at least.
 
 use nand::{CellMode, Nand};
 
@@ -25,6 +25,27 @@ pub struct DriveFormat {
     pub blank: bool,
 }
 
+impl DriveFormat {
+    /// Blocks of a chip of so many dies that offers as many as these.
+    pub fn chip_blocks(logical_blocks: u32, dies: u32) -> u32 {
+        let dies = dies.max(1);
+        let logical = logical_blocks.div_ceil(dies);
+        let fits = |physical: &u32| physical.saturating_sub(spares(*physical, dies)) >= logical;
+        (logical..u32::MAX / dies).find(fits).unwrap_or(logical) * dies
+    }
+}
+
+/// Blocks of a die that are to spare.
+fn spares(physical: u32, dies: u32) -> u32 {
+    physical.div_ceil(SPARE_PART).max(good_spares(dies))
+}
+
+/// Blocks of a die that are to spare and good when the drive is made.
+fn good_spares(dies: u32) -> u32 {
+    // The blocks of records are among them: two of one die, or one each of two dies.
+    SPARES_MIN + if dies == 1 { RECORD_BLOCKS } else { 0 }
+}
+
 /// The sizes of a drive on a chip.
 fn size_of(chip: &impl Nand) -> Result<DriveSize> {
     let geometry = chip.geometry();
@@ -32,11 +53,12 @@ fn size_of(chip: &impl Nand) -> Result<DriveSize> {
     if (geometry.spare_bytes as usize) < TAG_BYTES {
         return Err(Error::Unfit("a page needs 16 spare bytes for the tag of its block"));
     }
-    // The blocks of records are among the spares: two of one die, or one each of two dies.
-    let records = if dies == 1 { RECORD_BLOCKS } else { 0 };
-    let spares = physical.div_ceil(SPARE_PART).max(SPARES_MIN + records);
-    match physical.checked_sub(spares) {
-        Some(logical) if logical > 0 => Ok(DriveSize { dies, physical, logical }),
+    let good = |die: u32| (0..physical).filter(|index| !chip.is_bad(index * dies + die)).count() as u32;
+    let least_good = (0..dies).map(good).min().unwrap_or(0);
+    // Spares stand in for blocks that are bad from the factory, as far as enough are left.
+    let logical = physical.saturating_sub(spares(physical, dies)).min(least_good.saturating_sub(good_spares(dies)));
+    match logical {
+        1.. => Ok(DriveSize { dies, physical, logical }),
         _ => Err(Error::Unfit("too few blocks on a die: two of each are to spare")),
     }
 }
@@ -89,6 +111,9 @@ impl<N: Nand> BlockMapDrive<N> {
         if !enough || chosen < RECORD_BLOCKS || !(0..dies).all(|die| self.table.has_enough(die)) {
             return Err(Error::WornOut);
         }
+        // One in each block: neither is lost with a page.
+        self.record_all().map_err(Error::Nand)?;
+        (self.records.current, self.records.unit) = (1, 0);
         self.record_all().map_err(Error::Nand)
     }
 }

@@ -10,6 +10,7 @@ mod access;
 mod create;
 mod record;
 mod record_log;
+mod report;
 mod start;
 mod table;
 mod tag;
@@ -25,8 +26,12 @@ use nand::{Cause, CellMode, Failure, Geometry, Nand, NandError};
 pub use create::DriveFormat;
 use record::Segments;
 use record_log::RecordLog;
+pub use report::{ChannelReport, DriveReport};
 use table::{DriveSize, DriveTable, PhysicalUse};
 use tag::TAG_BYTES;
+
+/// Spare bytes of each page that the drive takes for itself.
+pub const DRIVE_TAG_BYTES: u32 = TAG_BYTES as u32;
 
 /// Operations that the caller asked for, one command each, and those that the drive did by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +57,14 @@ struct PostedErase {
     logical: u32,
 }
 
+/// A block that a start has left to erase.
+#[derive(Clone, Copy, Debug)]
+struct Leftover {
+    block: u32,
+    /// It stood for a logical block before another one, and would do so again once that is erased.
+    is_older: bool,
+}
+
 /// A drive on a chip.
 #[derive(Debug)]
 pub struct BlockMapDrive<N> {
@@ -65,6 +78,8 @@ pub struct BlockMapDrive<N> {
     records: RecordLog,
     /// The generation that was given last.
     generation: u64,
+    /// Blocks that a start found torn or out of date: they are erased before the first change, so that a start only reads.
+    leftovers: Vec<Leftover>,
     /// Of each die, the erase that was posted last.
     erases: Vec<Option<PostedErase>>,
     /// Failures that the caller has not heard of yet, in its numbers.
@@ -89,6 +104,7 @@ impl<N: Nand> BlockMapDrive<N> {
             segments,
             records: RecordLog::new(segments.count()),
             generation: 0,
+            leftovers: Vec::new(),
             erases: vec![None; size.dies as usize],
             failures: Vec::new(),
             counts: DriveCounts::default(),
@@ -122,7 +138,23 @@ impl<N: Nand> BlockMapDrive<N> {
         size_of::<Self>() - size_of::<N>()
             + self.table.ram_bytes()
             + self.records.ram_bytes()
+            + self.leftovers.capacity() * size_of::<Leftover>()
             + self.erases.capacity() * size_of::<Option<PostedErase>>()
+    }
+
+    /// The physical block behind a logical one, if there is one.
+    pub fn physical(&self, logical: u32) -> Option<u32> {
+        self.table.physical(logical)
+    }
+
+    /// The logical block that a physical one stands for, if there is one.
+    pub fn logical(&self, physical: u32) -> Option<u32> {
+        self.table.logical(physical)
+    }
+
+    /// The two physical blocks that hold records.
+    pub fn record_blocks(&self) -> [u32; 2] {
+        self.records.pair
     }
 
     /// How often the physical block behind a logical one was erased, if there is one.

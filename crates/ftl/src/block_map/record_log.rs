@@ -12,10 +12,21 @@ use super::BlockMapDrive;
 use super::record::SegmentRecord;
 use super::table::PhysicalUse;
 use super::tag::{ANY_DRIVE, BlockTag, RECORD};
-use super::take::PROGRAMS_A_RECORD;
 
+/// Programs that a record stands for at least: they are at most one in so many of all.
+pub const PROGRAMS_A_RECORD: u32 = 512;
 /// Blocks that are tried for records before they count as not to be written.
 const TRIES_MAX: u32 = 3;
+
+/// Why all records are to be written anew after a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordsDue {
+    No,
+    /// Some of them read with many wrong bits.
+    Fading,
+    /// Newer ones do not read, and these keep blocks that those may have let go: no block is taken before.
+    Outdated,
+}
 
 /// The two blocks, and what is not recorded yet.
 #[derive(Debug)]
@@ -28,12 +39,21 @@ pub struct RecordLog {
     pub changes: Vec<u32>,
     /// Programs when the last record was written.
     programs: u64,
+    /// Whether all records are to be written anew.
+    pub due: RecordsDue,
 }
 
 impl RecordLog {
     /// Nothing is recorded of so many segments.
     pub fn new(segments: u32) -> Self {
-        Self { pair: [0; 2], current: 0, unit: 0, changes: vec![0; segments as usize], programs: 0 }
+        Self {
+            pair: [0; 2],
+            current: 0,
+            unit: 0,
+            changes: vec![0; segments as usize],
+            programs: 0,
+            due: RecordsDue::No,
+        }
     }
 
     pub fn ram_bytes(&self) -> usize {
@@ -45,11 +65,24 @@ impl RecordLog {
     }
 }
 
+/// Whether it succeeded, unless more than a block has failed.
+pub fn unless_block_fails(outcome: Result<(), NandError>) -> Result<bool, NandError> {
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(NandError::ProgramFailed { .. } | NandError::EraseFailed { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 impl<N: Nand> BlockMapDrive<N> {
     /// Notes an erase of a block, which a record is to tell of some time.
     pub(super) fn note_erase(&mut self, physical: u32) {
-        let segment = self.segments.of_physical(physical) as usize;
-        if let Some(changes) = self.records.changes.get_mut(segment) {
+        self.note_change(self.segments.of_physical(physical));
+    }
+
+    /// Notes that a record of a segment is to be written some time.
+    pub(super) fn note_change(&mut self, segment: u32) {
+        if let Some(changes) = self.records.changes.get_mut(segment as usize) {
             *changes += 1;
         }
     }
@@ -60,10 +93,21 @@ impl<N: Nand> BlockMapDrive<N> {
             return Ok(());
         }
         let most = self.records.changes.iter().zip(0..).max_by_key(|(changes, _)| **changes);
-        match most.filter(|(changes, _)| **changes > 0) {
-            Some((_, segment)) => self.record(segment),
-            None => Ok(()),
+        let Some((_, segment)) = most.filter(|(changes, _)| **changes > 0) else { return Ok(()) };
+        // Erase counts are not worth a failure of the caller's.
+        self.records.programs = self.counts.programs;
+        unless_block_fails(self.record(segment)).map(drop)
+    }
+
+    /// Writes all records anew if they are due.
+    pub(super) fn record_all_due(&mut self) -> Result<(), NandError> {
+        match self.records.due {
+            RecordsDue::No => {}
+            RecordsDue::Fading => drop(unless_block_fails(self.go_on_in_other())?),
+            RecordsDue::Outdated => self.go_on_in_other()?,
         }
+        self.records.due = RecordsDue::No;
+        Ok(())
     }
 
     /// Writes a record of a segment and waits for it.

@@ -1,17 +1,18 @@
 //! The start of a drive: the map is found again from the tags, the erases of free blocks from the records.
 //!
-//! Invariant: a block whose first page reads as erased is not in use, and is erased before it is, unless a record keeps it;
-//! one whose first page does not read tells by a later one.
+//! Invariants: a start only reads; a block whose first page reads as erased is not in use, and is erased before it is, unless a
+//! record keeps it; one whose first page does not read tells by a later one.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand, NandError, PageRead};
 
-use super::BlockMapDrive;
 use super::record::{SegmentRecord, Segments};
+use super::record_log::RecordsDue;
 use super::table::PhysicalUse;
 use super::tag::{ANY_DRIVE, BlockTag, FoundTag, RECORD, TAG_BYTES};
+use super::{BlockMapDrive, Leftover};
 use crate::{Error, Result};
 
 /// Reads of each die that are asked for at once.
@@ -72,25 +73,15 @@ impl<N: Nand> BlockMapDrive<N> {
         for (block, tag) in owners {
             if let Some(older) = self.table.physical(tag.logical) {
                 // Its tags would say the same again once the newer one is erased.
-                self.clear(older)?;
+                self.table.set_use(older, PhysicalUse::Free);
+                self.leftovers.push(Leftover { block: older, is_older: true });
             }
             self.table.set(block, PhysicalUse::InUse, tag.erases);
             self.table.set_physical(tag.logical, Some(block));
             self.generation = self.generation.max(tag.generation);
         }
         self.generation += GENERATION_GAP;
-        // Of a block that a cut tore every start would read several pages. One of each die may be.
-        let dies = self.table.size().dies as usize;
-        torn.into_iter().take(dies).try_for_each(|block| self.clear(block))
-    }
-
-    /// Erases a block that is not in use.
-    fn clear(&mut self, block: u32) -> Result<()> {
-        self.table.set_use(block, PhysicalUse::Free);
-        if !self.erase_now(block, Cause::Metadata)? {
-            self.table.set_use(block, PhysicalUse::Suspect);
-            self.judge(block)?;
-        }
+        self.leftovers.extend(torn.into_iter().map(|block| Leftover { block, is_older: false }));
         Ok(())
     }
 
@@ -126,6 +117,7 @@ impl<N: Nand> BlockMapDrive<N> {
         self.records.pair = records.pair;
         // Pages behind the last one may be torn and read as erased: the next record goes to the other block.
         (self.records.current, self.records.unit) = (records.whole, u32::MAX);
+        self.records.due = records.due;
         self.generation = records.generation;
     }
 
@@ -161,6 +153,15 @@ struct FoundRecords {
     generation: u64,
     /// The newest record of each segment; the newest of all first.
     segments: Vec<SegmentRecord>,
+    /// Whether they are to be written anew.
+    due: RecordsDue,
+}
+
+/// A record as it was read.
+struct ReadRecord {
+    record: SegmentRecord,
+    tag: BlockTag,
+    is_fading: bool,
 }
 
 /// Finds the records: the blocks that hold some, by their first tags, and in them the newest of each segment.
@@ -173,11 +174,20 @@ fn records_of<N: Nand>(chip: &mut N, tags: &[RawTag], reads: &mut u64) -> Result
         (0..).zip(tags).filter_map(|(block, raw)| Some((block, first(raw)?))).collect();
     blocks.sort_unstable_by_key(|(_, tag)| core::cmp::Reverse(tag.generation));
     let mut segments: Vec<SegmentRecord> = Vec::new();
-    let (mut newest, mut whole) = (None, None);
+    let (mut newest, mut whole, mut is_fading, mut lacks_newer) = (None, None, false, false);
     for &(block, _) in &blocks {
         let end = used_units(chip, block, reads)?;
         for unit in (0..end).rev() {
-            let Some((record, tag)) = read_record(chip, block, unit, reads)? else { continue };
+            let Some(ReadRecord { record, tag, is_fading: fades }) = read_record(chip, block, unit, reads)? else {
+                lacks_newer = true;
+                continue;
+            };
+            // A page that was being written when the power went may read well once, and never again.
+            if newest.is_none() && read_record(chip, block, unit, reads)?.is_none() {
+                lacks_newer = true;
+                continue;
+            }
+            is_fading |= fades;
             let head = newest.get_or_insert((record.drive, record.size, record.pair, tag.generation));
             let is_known = segments.iter().any(|known| known.segment == record.segment);
             if !is_known && (record.drive, record.size) == (head.0, head.1) {
@@ -195,7 +205,17 @@ fn records_of<N: Nand>(chip: &mut N, tags: &[RawTag], reads: &mut u64) -> Result
     }
     let (_, _, pair, generation) = newest.ok_or(Error::NoVolume("no record of a drive is on it"))?;
     let erases = pair.map(|of| blocks.iter().find(|(block, _)| *block == of).map(|(_, tag)| tag.erases));
-    Ok(FoundRecords { pair, erases, whole: usize::from(whole != Some(pair[0])), generation, segments })
+    let tag_of = |block: u32| tags.get(block as usize).map_or(FoundTag::Unreadable, |raw| decode(raw, ANY_DRIVE));
+    lacks_newer |= pair.iter().any(|&block| tag_of(block) == FoundTag::Unreadable);
+    let mut due = if is_fading { RecordsDue::Fading } else { RecordsDue::No };
+    let entries = segments.iter_mut().flat_map(|record| &mut record.entries);
+    // What these keep a record that does not read may have let go.
+    for entry in entries.filter(|entry| lacks_newer && entry.kept) {
+        entry.kept = false;
+        due = RecordsDue::Outdated;
+    }
+    let whole = usize::from(whole != Some(pair[0]));
+    Ok(FoundRecords { pair, erases, whole, generation, segments, due })
 }
 
 /// Units of a block of records that are programmed: the rest reads as erased.
@@ -213,26 +233,21 @@ fn used_units<N: Nand>(chip: &mut N, block: u32, reads: &mut u64) -> Result<u32>
     Ok(used)
 }
 
-fn read_record<N: Nand>(
-    chip: &mut N,
-    block: u32,
-    unit: u32,
-    reads: &mut u64,
-) -> Result<Option<(SegmentRecord, BlockTag)>> {
+fn read_record<N: Nand>(chip: &mut N, block: u32, unit: u32, reads: &mut u64) -> Result<Option<ReadRecord>> {
     let page = chip.layout(CellMode::Slc).unit_pages(unit).first().copied().unwrap_or(0);
     let mut data = vec![0; chip.geometry().page_bytes as usize];
     let mut spare = vec![0; chip.geometry().spare_bytes as usize];
     *reads += 1;
-    match chip.read(block, page, 0, &mut data, &mut spare, Cause::Metadata) {
-        Ok(_) => {}
+    let is_fading = match chip.read(block, page, 0, &mut data, &mut spare, Cause::Metadata) {
+        Ok(info) => info.is_strained(),
         Err(NandError::Uncorrectable { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
-    }
+    };
     let tag = match decode(&spare.last_chunk().copied(), ANY_DRIVE) {
         FoundTag::Tag(tag) if tag.logical == RECORD => tag,
         _ => return Ok(None),
     };
-    Ok(SegmentRecord::decode(&data).map(|record| (record, tag)))
+    Ok(SegmentRecord::decode(&data).map(|record| ReadRecord { record, tag, is_fading }))
 }
 
 /// A generation past those of all records on a chip.

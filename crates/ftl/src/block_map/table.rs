@@ -18,8 +18,10 @@ pub enum PhysicalUse {
     Kept,
     /// It stands for a logical block.
     InUse,
-    /// The same, and a program or an erase of it has failed.
+    /// The same, and a program of it has failed.
     Failing,
+    /// The same, and an erase of it has failed: nothing is programmed in it.
+    NotErased,
     /// It failed, nothing in it is needed, and no test could be finished.
     Suspect,
     /// It holds records of the drive's own.
@@ -29,12 +31,13 @@ pub enum PhysicalUse {
 }
 
 impl PhysicalUse {
-    const ALL: [PhysicalUse; 8] = [
+    const ALL: [PhysicalUse; 9] = [
         PhysicalUse::Free,
         PhysicalUse::Erased,
         PhysicalUse::Kept,
         PhysicalUse::InUse,
         PhysicalUse::Failing,
+        PhysicalUse::NotErased,
         PhysicalUse::Suspect,
         PhysicalUse::Record,
         PhysicalUse::Bad,
@@ -45,9 +48,14 @@ impl PhysicalUse {
         matches!(self, PhysicalUse::Free | PhysicalUse::Erased | PhysicalUse::Kept)
     }
 
-    /// Whether it can stand for a logical block, now or later.
+    /// Whether it can stand for a logical block, now or later: one that no test could be finished of is not given up.
     fn is_sound(self) -> bool {
-        self.is_free() || matches!(self, PhysicalUse::InUse | PhysicalUse::Failing)
+        self.is_free() || self.has_failed() || matches!(self, PhysicalUse::InUse | PhysicalUse::Suspect)
+    }
+
+    /// Whether it stands for a logical block, and is to be tested at the next erase.
+    pub fn has_failed(self) -> bool {
+        matches!(self, PhysicalUse::Failing | PhysicalUse::NotErased)
     }
 }
 
@@ -56,9 +64,12 @@ const ERASE_BITS: u32 = 24;
 /// The most erases that are counted.
 pub const ERASES_MAX: u32 = (1 << ERASE_BITS) - 1;
 /// A logical block without a physical one.
-const UNMAPPED: u32 = (1 << 31) - 1;
+const UNMAPPED: u32 = (1 << 30) - 1;
 /// Set where the caller has marked the logical block bad.
 const MARKED: u32 = 1 << 31;
+/// Set where no physical block is left for the logical one: it fails until the caller marks it.
+const WITHDRAWN: u32 = 1 << 30;
+const FLAGS: u32 = MARKED | WITHDRAWN;
 
 /// The numbers of a drive's blocks: block *b* stands on die *b* mod dies, as the chip's contract has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,14 +155,14 @@ impl DriveTable {
 
     /// The physical block that stands for a logical one, if one does.
     pub fn physical(&self, logical: u32) -> Option<u32> {
-        let entry = self.mapped(logical).map_or(UNMAPPED, |entry| entry & !MARKED);
+        let entry = self.mapped(logical).map_or(UNMAPPED, |entry| entry & !FLAGS);
         (entry != UNMAPPED).then_some(entry)
     }
 
     /// Makes a physical block stand for a logical one, or none.
     pub fn set_physical(&mut self, logical: u32, physical: Option<u32>) {
         if let Some(entry) = self.mapped_mut(logical) {
-            *entry = *entry & MARKED | physical.unwrap_or(UNMAPPED);
+            *entry = *entry & FLAGS | physical.unwrap_or(UNMAPPED);
         }
     }
 
@@ -170,6 +181,17 @@ impl DriveTable {
     pub fn mark(&mut self, logical: u32) {
         if let Some(entry) = self.mapped_mut(logical) {
             *entry |= MARKED;
+        }
+    }
+
+    /// Whether a logical block has to do without a physical one.
+    pub fn is_withdrawn(&self, logical: u32) -> bool {
+        self.mapped(logical).is_some_and(|entry| entry & WITHDRAWN != 0)
+    }
+
+    pub fn withdraw(&mut self, logical: u32) {
+        if let Some(entry) = self.mapped_mut(logical) {
+            *entry |= WITHDRAWN;
         }
     }
 
@@ -206,11 +228,12 @@ impl DriveTable {
         self.on_die(die).filter(|&block| uses.contains(&self.used_as(block))).min_by_key(|&block| self.erases(block))
     }
 
-    /// Whether a die has a sound block for each of its logical blocks that is not marked bad.
+    /// Whether a die has a sound block for each of its logical blocks that is neither marked bad nor withdrawn.
     pub fn has_enough(&self, die: u32) -> bool {
         let sound = self.on_die(die).filter(|&block| self.used_as(block).is_sound()).count();
-        let marked = (0..self.size.logical).filter(|index| self.is_marked(index * self.size.dies + die)).count();
-        sound + marked >= self.size.logical as usize
+        let on_die = (0..self.size.logical).map(|index| index * self.size.dies + die);
+        let without = on_die.filter(|&logical| self.is_marked(logical) || self.is_withdrawn(logical)).count();
+        sound + without >= self.size.logical as usize
     }
 }
 

@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand, NandError};
 
-use super::BlockMapDrive;
+use super::record_log::{PROGRAMS_A_RECORD, unless_block_fails};
 use super::table::PhysicalUse;
+use super::trial::TrialOutcome;
+use super::{BlockMapDrive, Leftover};
 
-/// Programs that a record stands for at least: they are at most one in so many of all.
-pub const PROGRAMS_A_RECORD: u32 = 512;
 /// Blocks of a die that are open before one of them is taken.
 const OPEN_MIN: usize = 2;
 /// Erases that a block may be behind those that are kept before these are opened.
@@ -20,6 +20,7 @@ impl<N: Nand> BlockMapDrive<N> {
     /// The least worn free block of a die, erased; `None` where the die has none.
     pub(super) fn take(&mut self, die: u32) -> Result<Option<u32>, NandError> {
         self.settle_die(die)?;
+        self.record_all_due()?;
         self.record_what_changed()?;
         self.keep_some_open(die)?;
         loop {
@@ -29,9 +30,16 @@ impl<N: Nand> BlockMapDrive<N> {
                 (None, None) => return self.try_suspects(die),
                 (Some(open), None) => open,
                 (Some(open), Some(kept)) if self.table.erases(open) <= self.table.erases(kept) + LEAD_ERASES => open,
-                (_, Some(kept)) => {
+                (None, Some(kept)) => {
                     self.open_kept(die, kept)?;
                     continue;
+                }
+                // Evenness is not worth a failure of the caller's.
+                (Some(open), Some(kept)) => {
+                    if unless_block_fails(self.open_kept(die, kept))? {
+                        continue;
+                    }
+                    open
                 }
             };
             if self.table.used_as(block) == PhysicalUse::Erased || self.erase_now(block, Cause::Host)? {
@@ -41,11 +49,27 @@ impl<N: Nand> BlockMapDrive<N> {
         }
     }
 
+    /// Erases the blocks that a start has left to erase.
+    pub(super) fn erase_leftovers(&mut self) -> Result<(), NandError> {
+        while let Some(&Leftover { block, is_older }) = self.leftovers.last() {
+            if !self.erase_now(block, Cause::Metadata)? {
+                self.table.set_use(block, PhysicalUse::Suspect);
+                if self.judge(block)? == TrialOutcome::ChipFails && is_older {
+                    return Err(NandError::EraseFailed { block });
+                }
+            }
+            self.leftovers.pop();
+        }
+        Ok(())
+    }
+
     /// Besides the block that is taken one more is to be open, if it can be: the control of a test.
     fn keep_some_open(&mut self, die: u32) -> Result<(), NandError> {
         let is_open = |block: &u32| matches!(self.table.used_as(*block), PhysicalUse::Erased | PhysicalUse::Free);
         match self.table.least_erased(die, &[PhysicalUse::Kept]) {
-            Some(kept) if self.table.on_die(die).filter(is_open).count() < OPEN_MIN => self.open_kept(die, kept),
+            Some(kept) if self.table.on_die(die).filter(is_open).count() < OPEN_MIN => {
+                unless_block_fails(self.open_kept(die, kept)).map(drop)
+            }
             _ => Ok(()),
         }
     }
@@ -73,7 +97,7 @@ impl<N: Nand> BlockMapDrive<N> {
     /// A free block could not be erased: it is tested, and marked bad if it fails where another passes.
     fn set_suspect(&mut self, block: u32) -> Result<(), NandError> {
         self.table.set_use(block, PhysicalUse::Suspect);
-        self.judge(block)
+        self.judge(block).map(drop)
     }
 
     /// The last resort: blocks of a die that failed, and pass a test now.

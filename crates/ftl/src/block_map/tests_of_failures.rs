@@ -1,8 +1,9 @@
 //! A drive whose chip fails in the middle of the drive's own work: each test tells a defect that a review found.
 
-use emulator::{Chip, FaultConfig, TornKind};
+use emulator::{BitErrors, Chip, Corruption, FaultConfig, TornKind};
 use nand::CellMode::Slc;
 
+use super::record_log::RecordsDue;
 use super::tests::{holds, is_blank, made, page, profile, program, restarted, settled};
 use super::*;
 
@@ -32,7 +33,7 @@ fn a_record_that_cannot_be_written_leaves_the_records_before() {
         drive = restarted(drive);
         keep_all(&mut drive);
         drive.chip_mut().faults_mut().fail_program_at(0);
-        assert!(drive.mark_bad(6).is_err(), "no block is open to take its place");
+        assert!(drive.record(0).is_err(), "no block is open to take its place");
         cut_weakly(&mut drive, cut_at);
         let _ = drive.mark_bad(8);
         drive.chip_mut().faults_mut().cancel_cut();
@@ -163,4 +164,186 @@ fn of_two_blocks_for_one_the_newer_counts_and_the_older_goes() {
     assert_eq!(settled(&mut drive), Ok(vec![]));
     let mut drive = restarted(drive);
     assert!(is_blank(&mut drive, 2));
+}
+
+/// Spoils the page of the record that was written last.
+fn spoil_newest_record(drive: &mut BlockMapDrive<Chip>) {
+    let (block, unit) = (drive.records.pair[drive.records.current], drive.records.unit - 1);
+    let page = drive.layout(Slc).page(unit).unwrap();
+    drive.chip_mut().faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+}
+
+/// After the newest record was lost, one before it kept blocks that had been taken since, and one of them was not erased before
+/// it was used.
+#[test]
+fn what_an_outdated_record_keeps_is_erased_before_use() {
+    let mut drive = made(&profile());
+    spoil_newest_record(&mut drive);
+    let mut drive = restarted(drive);
+    let kept =
+        |drive: &BlockMapDrive<Chip>| (0..24).filter(|&block| drive.table.used_as(block) == PhysicalUse::Kept).count();
+    assert_eq!((kept(&drive), drive.records.due), (0, RecordsDue::Outdated));
+    program(&mut drive, 2, 0, Slc, 1).unwrap();
+    let drive = restarted(drive);
+    assert_eq!((kept(&drive), drive.records.due), (0, RecordsDue::No), "the chip says so, too");
+}
+
+/// There was one record on a new drive, and its page was all that the drive hung on.
+#[test]
+fn no_page_of_a_new_drive_is_the_only_record() {
+    let pages = |drive: &BlockMapDrive<Chip>| drive.layout(Slc).page(0).unwrap();
+    for lost in 0..2 {
+        let mut drive = made(&profile());
+        program(&mut drive, 2, 0, Slc, 1).unwrap();
+        let (block, page) = (drive.record_blocks()[lost], pages(&drive));
+        drive.chip_mut().faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+        assert!(holds(&mut restarted(drive), 2, 0, Slc, 1), "record {lost}");
+    }
+}
+
+#[test]
+fn records_that_fade_are_written_anew() {
+    const DAY_NS: u64 = 86_400_000_000_000;
+    let mut profile = profile();
+    let ecc = &profile.ecc;
+    let wrong_bits_a_day = 0.8 * f64::from(ecc.correctable_bits) / 100.0;
+    profile.errors.slc.retention_per_day = wrong_bits_a_day / (8 * ecc.codeword_bytes) as f64;
+    let mut drive = made(&profile);
+    drive.chip_mut().faults_mut().set(FaultConfig { bit_errors: BitErrors::Correctable, ..FaultConfig::default() });
+    let later_ns = drive.chip().now_ns() + 100 * DAY_NS;
+    drive.chip_mut().advance_to_ns(later_ns);
+    let mut drive = restarted(drive);
+    let before = drive.counts().own_programs;
+    assert_eq!(drive.records.due, RecordsDue::Fading);
+    program(&mut drive, 2, 0, Slc, 1).unwrap();
+    assert!(drive.counts().own_programs > before && restarted(drive).records.due == RecordsDue::No);
+}
+
+/// A start erased torn blocks, so that looking at a drive changed it.
+#[test]
+fn the_first_change_and_not_the_start_erases_torn_blocks() {
+    let mut drive = made(&profile());
+    for block in 0..6 {
+        program(&mut drive, block, 0, Slc, block).unwrap();
+    }
+    let torn = drive.physical(4).unwrap();
+    drive.chip_mut().faults_mut().set(FaultConfig { torn: TornKind::Uncorrectable, ..FaultConfig::default() });
+    drive.chip_mut().faults_mut().cut_power_at(0);
+    assert_eq!(drive.erase(4, Cause::Host).and_then(|()| settled(&mut drive)), Err(NandError::PowerOff));
+    let mut chip = drive.into_chip();
+    chip.power_on();
+    chip.faults_mut().cancel_cut();
+    chip.reset_counters();
+    let mut drive = BlockMapDrive::start(chip).map_err(|(_, error)| error).unwrap();
+    let done = |drive: &BlockMapDrive<Chip>| {
+        let counters = drive.chip().counters();
+        (counters.programs.total(), counters.erases.total())
+    };
+    assert!(is_blank(&mut drive, 4) && holds(&mut drive, 2, 0, Slc, 2));
+    assert_eq!(done(&drive), (0, 0));
+    drive.erase(19, Cause::Host).unwrap();
+    assert_eq!((done(&drive), drive.table.used_as(torn)), ((0, 1), PhysicalUse::Erased));
+}
+
+/// A chip with more bad blocks from the factory than there are blocks to spare was refused.
+#[test]
+fn many_bad_blocks_from_the_factory_make_the_drive_smaller() {
+    let mut chip = Chip::new(&profile(), 1).unwrap();
+    for (bad, logical) in [(4, 18), (6, 16), (8, 14)] {
+        chip.mark_bad(bad).unwrap();
+        let format = DriveFormat { number: 7, blank: true };
+        let mut drive = BlockMapDrive::create(chip.snapshot(), &format).map_err(|(_, error)| error).unwrap();
+        assert_eq!(drive.geometry().blocks, logical, "of either die as many");
+        for block in 0..logical {
+            program(&mut drive, block, 0, Slc, block).unwrap();
+        }
+        let mut drive = restarted(drive);
+        assert!((0..logical).all(|block| holds(&mut drive, block, 0, Slc, block)));
+    }
+}
+
+/// Once the spares were used up the last logical block failed, when no other was left to pass the caller's test.
+#[test]
+fn a_block_without_a_physical_one_fails_until_it_is_marked() {
+    let mut drive = made(&profile());
+    for round in 0..3 {
+        program(&mut drive, 2, 0, Slc, round).unwrap();
+        program(&mut drive, 4, 0, Slc, round).unwrap();
+        drive.erase(4, Cause::Host).unwrap();
+        settled(&mut drive).unwrap();
+        drive.chip_mut().faults_mut().fail_erase_at(0);
+        drive.erase(2, Cause::Host).unwrap();
+        let told = settled(&mut drive).unwrap();
+        assert_eq!(told.is_empty(), round < 1, "one of the two spares of the die holds records");
+        if !told.is_empty() {
+            assert_eq!(told, [Failure { block: 2, unit: None }]);
+            break;
+        }
+    }
+    // The caller's test: it fails, and another block passes.
+    assert_eq!(drive.erase(2, Cause::Host), Err(NandError::EraseFailed { block: 2 }));
+    assert_eq!(program(&mut drive, 2, 0, Slc, 5), Err(NandError::ProgramFailed { block: 2, unit: 0 }));
+    program(&mut drive, 4, 0, Slc, 5).unwrap();
+    drive.mark_bad(2).unwrap();
+    let mut drive = restarted(drive);
+    assert!(drive.is_bad(2));
+    for block in (0..20).step_by(2).filter(|block| ![2, 4].contains(block)) {
+        program(&mut drive, block, 0, Slc, block).unwrap();
+    }
+}
+
+/// Nothing could be changed any more where the block of records had failed and all others were in use: the records were to be
+/// written first, and an erase that gives a block back came after that.
+#[test]
+fn an_erase_gives_room_for_records_on_a_full_drive() {
+    let mut drive = made(&profile());
+    for block in 0..20 {
+        program(&mut drive, block, 0, Slc, block).unwrap();
+    }
+    for block in 0..24 {
+        if drive.table.used_as(block).is_free() {
+            drive.chip_mut().mark_bad(block).unwrap();
+        }
+    }
+    spoil_newest_record(&mut drive);
+    let mut drive = restarted(drive);
+    drive.records.due = RecordsDue::Outdated;
+    drive.chip_mut().faults_mut().fail_erase_at(0);
+    drive.mark_bad(7).unwrap();
+    assert!(drive.record(0).is_err(), "there is no block for records");
+    drive.erase(3, Cause::Host).unwrap();
+    assert_eq!(settled(&mut drive), Ok(vec![]));
+    drive.mark_bad(9).unwrap();
+    let drive = restarted(drive);
+    assert!(drive.is_bad(7) && drive.is_bad(9));
+}
+
+/// The drive refused what comes behind a failed program in its block, where the chip would have taken it: a volume with one
+/// block left for its anchors ended.
+#[test]
+fn the_chip_says_whether_a_failed_block_is_programmed_on() {
+    let mut drive = made(&profile());
+    program(&mut drive, 2, 0, Slc, 1).unwrap();
+    drive.chip_mut().faults_mut().refuse_writes(1);
+    let told = drive.program(2, 1, Slc, &page(2), &[], Cause::Host).and_then(|()| settled(&mut drive));
+    assert!(told != Ok(vec![]));
+    program(&mut drive, 2, 2, Slc, 3).unwrap();
+    assert!(holds(&mut drive, 2, 2, Slc, 3) && holds(&mut drive, 2, 0, Slc, 1));
+}
+
+/// One torn block that could not be erased, and no good one to hold it against, kept the caller from every change.
+#[test]
+fn torn_blocks_that_fail_keep_the_caller_from_nothing() {
+    let mut drive = made(&profile());
+    for block in [2, 4] {
+        program(&mut drive, block, 0, Slc, block).unwrap();
+    }
+    let mut drive = restarted(drive);
+    let torn = (0..24).step_by(2).find(|&block| drive.table.used_as(block).is_free()).unwrap();
+    drive.leftovers = vec![Leftover { block: torn, is_older: false }];
+    keep_all(&mut drive);
+    drive.chip_mut().faults_mut().fail_erase_at(0);
+    drive.erase(2, Cause::Host).unwrap();
+    assert_eq!(settled(&mut drive), Ok(vec![]));
+    assert!(is_blank(&mut drive, 2) && drive.leftovers.is_empty());
 }

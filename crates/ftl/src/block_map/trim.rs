@@ -15,9 +15,12 @@ impl<N: Nand> BlockMapDrive<N> {
         let die = self.geometry.die_of(logical);
         // One erase of a die is under way at most, and what failed before is known.
         self.settle_die(die)?;
+        if self.table.is_withdrawn(logical) {
+            return Err(NandError::EraseFailed { block: logical });
+        }
         let Some(physical) = self.table.physical(logical) else { return Ok(()) };
         self.table.set_physical(logical, None);
-        if self.table.used_as(physical) == PhysicalUse::Failing {
+        if self.table.used_as(physical).has_failed() {
             return self.set_aside(physical, logical);
         }
         match self.chip.erase(physical, cause) {
@@ -64,18 +67,28 @@ impl<N: Nand> BlockMapDrive<N> {
             TrialOutcome::Bad => self.retire(physical)?,
             TrialOutcome::Open | TrialOutcome::ChipFails => {
                 // Nothing can be told of the block, which may still hold the old bytes: it is not let go.
-                self.table.set_use(physical, PhysicalUse::Failing);
+                self.table.set_use(physical, PhysicalUse::NotErased);
                 self.table.set_physical(logical, Some(physical));
             }
         }
-        let is_told = matches!(verdict, TrialOutcome::Good | TrialOutcome::Bad);
-        let failed = !is_told || !self.table.has_enough(self.geometry.die_of(physical));
-        if failed { Err(NandError::EraseFailed { block: physical }) } else { Ok(()) }
+        let failed = Err(NandError::EraseFailed { block: physical });
+        if !matches!(verdict, TrialOutcome::Good | TrialOutcome::Bad) {
+            return failed;
+        }
+        if !self.table.has_enough(self.geometry.die_of(physical)) {
+            self.table.withdraw(logical);
+            return failed;
+        }
+        Ok(())
     }
 
     /// Tests a block in which nothing is needed, and marks it bad if it fails where another passes.
-    pub(super) fn judge(&mut self, suspect: u32) -> Result<(), NandError> {
-        if self.try_out(suspect)? == TrialOutcome::Bad { self.retire(suspect) } else { Ok(()) }
+    pub(super) fn judge(&mut self, suspect: u32) -> Result<TrialOutcome, NandError> {
+        let outcome = self.try_out(suspect)?;
+        if outcome == TrialOutcome::Bad {
+            self.retire(suspect)?;
+        }
+        Ok(outcome)
     }
 
     fn retire(&mut self, physical: u32) -> Result<(), NandError> {
