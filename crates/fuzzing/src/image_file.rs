@@ -13,7 +13,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use emulator::{Chip, FaultConfig, Profile, Shape};
 use flexfs_core::{Fs, MountOptions, NewNode, ROOT_INO, kind};
 use rustix::fs::{MemfdFlags, memfd_create};
-use torture::crash::{BASE_NS, Rig};
+use torture::crash::{BASE_NS, Rig, VolumeOver};
 
 use crate::exercise::{Use, exercise};
 use crate::record::{Record, padded, split};
@@ -177,7 +177,7 @@ fn make() -> std::result::Result<Vec<u8>, String> {
     (profile.geometry.blocks, profile.geometry.pages_per_block, profile.geometry.page_bytes) = (24, 8, 2048);
     let file = MemoryFile::new();
     let chip = Chip::replace_image(&file.path, &profile, 1).map_err(|error| error.to_string())?;
-    let rig = Rig { profile, faults: FaultConfig::default(), options: MountOptions::default() };
+    let rig = Rig { profile, faults: FaultConfig::default(), options: MountOptions::default(), over: VolumeOver::Chip };
     let mut fs = rig.format(chip, 1)?.fs;
     fill(&mut fs).map_err(|error| error.to_string())?;
     let (chip, outcome) = fs.unmount(BASE_NS);

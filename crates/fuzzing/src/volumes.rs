@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use emulator::{Chip, FaultConfig, Profile};
 use flexfs_core::{Compression, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, Result, SetAttr, kind};
 use torture::content::{Fill, Texture};
-use torture::crash::{BASE_NS, Rig};
+use torture::crash::{BASE_NS, Rig, VolumeOver};
 
 /// Small files in one directory: enough for an index of two levels.
 const SMALL_FILES: u64 = 70;
@@ -64,7 +64,12 @@ fn many_blocks() -> Profile {
 /// Unmounted, and with the power cut in the middle of use.
 fn make(profile: &Profile) -> std::result::Result<[Chip; 2], String> {
     let options = MountOptions { cache_bytes: 128 << 10, now_ns: BASE_NS, ..MountOptions::default() };
-    let rig = Rig { profile: profile.clone(), faults: FaultConfig::default(), options: options.clone() };
+    let rig = Rig {
+        profile: profile.clone(),
+        faults: FaultConfig::default(),
+        options: options.clone(),
+        over: VolumeOver::Chip,
+    };
     let mut fs = rig.format(rig.chip(1)?, 1)?.fs;
     let mount = |chip, policy, compression| {
         Fs::mount(chip, MountOptions { policy, compression, ..options.clone() }).map_err(|(_, error)| error.to_string())

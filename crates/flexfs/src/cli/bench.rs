@@ -1,12 +1,12 @@
 //! What `flexfs bench` is told.
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use emulator::Profile;
 use flexfs_core::Policy;
 use ftl::Scheme;
+use torture::crash::VolumeOver;
 
-use super::values::{Benchmark, benchmark, policy, profile, profile_help, scheme};
+use super::values::{Benchmark, benchmark, drive, policy, profile, profile_help, scheme};
 use crate::size;
 
 /// Sectors that a write cache holds at most.
@@ -52,8 +52,8 @@ pub struct Bench {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
     pub idle: Option<u32>,
     /// Run over a drive on the chip, which maps only blocks: seq, small, over, gc and capacity
-    #[arg(long, value_name = "DRIVE", value_parser = PossibleValuesParser::new(["codesign"]))]
-    pub over: Option<String>,
+    #[arg(long, value_name = "DRIVE", value_parser = drive())]
+    pub over: Option<VolumeOver>,
     /// The scheme that ftl measures
     #[arg(long, value_name = "SCHEME", value_parser = scheme(), required_if_eq("workload", "ftl"))]
     pub ftl: Option<Scheme>,

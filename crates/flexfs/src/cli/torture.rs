@@ -2,11 +2,12 @@
 
 use clap::Args;
 use ftl::Scheme;
+use torture::crash::VolumeOver;
 use torture::files::{Cut, Ground, Setup};
 use torture::ops::Op;
 use torture::sectors::RigKind;
 
-use super::values::Offered;
+use super::values::{Offered, drive};
 
 /// Cut the power of emulated volumes wherever it can be cut, and judge what comes back.
 #[derive(Args)]
@@ -19,6 +20,7 @@ Examples:
   flexfs torture --chip slc --ops 'unlink foo; sync; mkdir foo'
   flexfs torture --chip slc --ops 'append foo 10; sync' --cut 2:garbage
   flexfs torture --media 10000         failing blocks and bit errors instead
+  flexfs torture --over codesign       the file system over a drive that maps only blocks
   flexfs torture --ftl log-block       a translation layer, not the file system
 
 A part has every chip, kind of cut, volume to begin with, operation, internal process and kind of formatting. Which pairs of
@@ -68,6 +70,9 @@ pub struct Torture {
     /// Only this chip, mounted as it says
     #[arg(long, value_parser = Offered { names: || Setup::all().iter().map(|setup| setup.name).collect(), read: Setup::named })]
     pub chip: Option<&'static Setup>,
+    /// Over a drive on the chip, which maps only blocks and is started from its chip at each mount
+    #[arg(long, value_name = "DRIVE", value_parser = drive())]
+    pub over: Option<VolumeOver>,
     #[command(flatten)]
     pub replay: Replay,
     #[command(flatten)]
@@ -120,7 +125,7 @@ pub enum Formatted {
 pub struct Sectors {
     /// This scheme, or all of them
     #[arg(long, value_parser = Offered { names: schemes, read: named_schemes },
-        conflicts_with_all = ["fail_fast", "chip", "ground", "ops", "quiet", "mix", "keep", "failing", "format"])]
+        conflicts_with_all = ["over", "fail_fast", "chip", "ground", "ops", "quiet", "mix", "keep", "failing", "format"])]
     pub ftl: Option<Schemes>,
     /// The chip of one history
     #[arg(long, requires_all = ["ftl", "history"], value_parser = Offered { names: || RigKind::ALL.map(RigKind::name).to_vec(), read: str::parse::<RigKind> })]

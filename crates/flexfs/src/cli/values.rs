@@ -12,6 +12,7 @@ use flexfs_core::wear::Goal;
 use flexfs_core::{Compression, Policy};
 use ftl::Scheme;
 use lab::bench::Workload;
+use torture::crash::VolumeOver;
 
 use crate::host::At;
 use crate::{chips, size, time_span};
@@ -72,6 +73,18 @@ pub fn scheme() -> impl TypedValueParser<Value = Scheme> {
 fn scheme_named(name: &str) -> Result<Scheme, String> {
     let known = Scheme::ALL.map(Scheme::name).join(", ");
     name.parse().map_err(|_| format!("no scheme is called \"{name}\": there are {known}"))
+}
+
+/// A drive under a file system.
+pub fn drive() -> impl TypedValueParser<Value = VolumeOver> {
+    Offered { names: || vec![VolumeOver::CODESIGN], read: drive_named }
+}
+
+fn drive_named(name: &str) -> Result<VolumeOver, String> {
+    match name {
+        VolumeOver::CODESIGN => Ok(VolumeOver::Codesign),
+        _ => Err(format!("no drive is called \"{name}\": there is {}", VolumeOver::CODESIGN)),
+    }
 }
 
 pub fn policy() -> impl TypedValueParser<Value = Policy> {

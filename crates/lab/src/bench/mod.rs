@@ -18,6 +18,7 @@ use flexfs_core::{Compression, Error, Policy};
 use ftl::BlockMapDrive;
 use nand::NandError;
 use serde::Serialize;
+use torture::crash::VolumeOver;
 
 use bench_chip::BenchChip;
 pub use bench_chip::DriveLoad;
@@ -110,19 +111,9 @@ pub struct Config {
     /// `small`, `over` and `gc` alone have any.
     pub idle_ns: Option<u64>,
     /// What stands between the file system and the chip; `seq`, `small`, `over`, `gc` and `capacity` alone know of it.
-    pub over: BenchBase,
+    pub over: VolumeOver,
     /// Decides the data, the pages overwritten and the chip's chance events.
     pub seed: u64,
-}
-
-/// What the file system runs over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BenchBase {
-    /// A bare chip.
-    #[default]
-    Chip,
-    /// The drive of the co-design, which maps only blocks.
-    Codesign,
 }
 
 impl Default for Config {
@@ -134,7 +125,7 @@ impl Default for Config {
             compression: Compression::None,
             cache_bytes: 4 << 20,
             idle_ns: None,
-            over: BenchBase::Chip,
+            over: VolumeOver::Chip,
             seed: 1,
         }
     }
@@ -260,11 +251,11 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 /// Runs a workload.
 pub fn run(workload: Workload, config: &Config, progress: Progress) -> Result<Report, BenchError> {
     match (workload, config.over) {
-        (_, BenchBase::Codesign) => on::<BlockMapDrive<Chip>>(workload, config, progress),
-        (Workload::Mount, BenchBase::Chip) => mount::mount(config, progress),
-        (Workload::Directory, BenchBase::Chip) => names::directory(config, progress),
-        (Workload::Scale, BenchBase::Chip) => names::scale(config, progress),
-        (_, BenchBase::Chip) => on::<Chip>(workload, config, progress),
+        (_, VolumeOver::Codesign) => on::<BlockMapDrive<Chip>>(workload, config, progress),
+        (Workload::Mount, VolumeOver::Chip) => mount::mount(config, progress),
+        (Workload::Directory, VolumeOver::Chip) => names::directory(config, progress),
+        (Workload::Scale, VolumeOver::Chip) => names::scale(config, progress),
+        (_, VolumeOver::Chip) => on::<Chip>(workload, config, progress),
     }
 }
 

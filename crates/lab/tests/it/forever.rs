@@ -10,7 +10,7 @@ use emulator::{Chip, FaultConfig, Profile};
 use flexfs_core::{Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, kind};
 use lab::bench::Step;
 use torture::content::{Fill, Texture, mix};
-use torture::crash::Rig;
+use torture::crash::{Rig, VolumeOver};
 
 /// Synced overwrites of each volume, unless the environment asks for more: `FLEXFS_FOREVER_WRITES=100000`.
 const WRITES: u64 = 6_000;
@@ -70,7 +70,7 @@ impl Combination {
         geometry.page_bytes = self.page_bytes;
         geometry.blocks = (64 << 20) / (geometry.pages_per_block * self.page_bytes);
         let options = MountOptions { policy, cache_bytes: self.cache_bytes, ..MountOptions::default() };
-        Rig { profile, faults: FaultConfig::default(), options }
+        Rig { profile, faults: FaultConfig::default(), options, over: VolumeOver::Chip }
     }
 }
 

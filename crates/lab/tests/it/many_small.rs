@@ -7,7 +7,7 @@ use emulator::{Chip, FaultConfig, Profile};
 use flexfs_core::{Fs, MountOptions, NewNode, ROOT_INO, kind};
 use lab::bench::Step;
 use torture::content::{Fill, Texture};
-use torture::crash::Rig;
+use torture::crash::{Rig, VolumeOver};
 
 const FILES: u64 = 100_000;
 const FILE_BYTES: usize = 4 << 10;
@@ -30,7 +30,7 @@ fn rest(fs: &mut Fs<Chip>, now_ns: &mut i64) {
 fn background_steps_are_bounded_on_a_volume_of_a_hundred_thousand_small_files() {
     let profile = Profile::default().with_capacity(512 << 20).unwrap();
     let options = MountOptions::default();
-    let rig = Rig { profile, faults: FaultConfig::default(), options };
+    let rig = Rig { profile, faults: FaultConfig::default(), options, over: VolumeOver::Chip };
     let mut fs = rig.format(rig.chip(1).unwrap(), 1).unwrap().fs;
     let node = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
     let data = Fill { seed: 1, start: 0, texture: Texture::Noise }.bytes(FILE_BYTES);

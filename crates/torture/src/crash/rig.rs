@@ -5,7 +5,8 @@ use emulator::{Chip, FaultConfig, Profile};
 use flexfs_core::{FormatOptions, Fs, MountOptions, kind};
 
 use super::history::History;
-use super::tap::Emulated;
+use super::tap::{Emulated, Tap};
+use super::tested_chip::{TestedChip, VolumeOver};
 use super::twin::Twin;
 use crate::content::mix;
 use crate::model::ModelFs;
@@ -23,6 +24,8 @@ pub struct Rig {
     pub profile: Profile,
     pub faults: FaultConfig,
     pub options: MountOptions,
+    /// What the volume is over: of a drive the profile is that of the chip inside.
+    pub over: VolumeOver,
 }
 
 impl Rig {
@@ -32,7 +35,7 @@ impl Rig {
         profile.geometry.blocks = blocks;
         profile.geometry.pages_per_block = pages_per_block;
         profile.check().map_err(|error| error.to_string())?;
-        Ok(Self { profile, faults: FaultConfig::power_cuts(0), options })
+        Ok(Self { profile, faults: FaultConfig::power_cuts(0), options, over: VolumeOver::Chip })
     }
 
     /// The chip, its faults switched on.
@@ -40,6 +43,11 @@ impl Rig {
         let mut chip = Chip::new(&self.profile, seed).map_err(|error| error.to_string())?;
         chip.faults_mut().set(FaultConfig { seed, ..self.faults.clone() });
         Ok(chip)
+    }
+
+    /// A chip that a volume can be formatted on, tapped.
+    pub fn tested(&self, chip: Chip, seed: u64) -> Result<TestedChip, String> {
+        TestedChip::to_format(Tap::new(chip, self.faults.clone()), self.over, seed)
     }
 
     /// Formats `chip` and mounts it beside an empty model.
@@ -56,7 +64,7 @@ impl Rig {
             volume_id,
             label: "lab".into(),
             root_mode: ROOT_MODE,
-            blank: chip.emulated().operations() == 0,
+            blank: chip.is_blank(),
             now_ns: BASE_NS,
             ..FormatOptions::default()
         };

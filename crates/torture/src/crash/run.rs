@@ -9,6 +9,8 @@ use nand::Cause;
 
 use super::history::History;
 use super::rig::Rig;
+use super::tap::{Emulated, Tap};
+use super::tested_chip::TestedChip;
 use super::twin::{Outcome, Reading, Twin};
 use crate::ops::{Shape, Step, Supply, Words};
 
@@ -57,7 +59,7 @@ impl std::ops::AddAssign for Tally {
 pub struct Run {
     rig: Rig,
     shape: Shape,
-    twin: Option<Twin<Chip>>,
+    twin: Option<Twin<TestedChip>>,
     tally: Tally,
     steps: usize,
     /// Whether a power cut is part of the history; otherwise the fuse is armed.
@@ -75,7 +77,7 @@ impl Run {
 
     /// A fresh volume on a chip made by the caller.
     pub fn on(rig: Rig, chip: Chip, seed: u64, crowded_percent: u64, disruptions: usize) -> Result<Self, String> {
-        let mut twin = rig.format(chip, seed)?;
+        let mut twin = rig.format(rig.tested(chip, seed)?, seed)?;
         let shape = rig.shape(&mut twin, crowded_percent, disruptions)?;
         Ok(Self {
             rig,
@@ -99,18 +101,18 @@ impl Run {
     }
 
     /// The volume and its model.
-    pub fn twin_mut(&mut self) -> Option<&mut Twin<Chip>> {
+    pub fn twin_mut(&mut self) -> Option<&mut Twin<TestedChip>> {
         self.twin.as_mut()
     }
 
     /// The chip under the volume, to arm faults on.
     pub fn chip_mut(&mut self) -> Option<&mut Chip> {
-        self.twin.as_mut().map(|twin| twin.fs.chip_mut())
+        self.twin.as_mut().map(|twin| twin.fs.chip_mut().emulated_mut())
     }
 
     /// The chip refuses so many programs and erases to come; with [`u64::MAX`] all until the next mount.
     pub fn refuse_writes(&mut self, count: u64) {
-        let Some(chip) = self.twin.as_mut().map(|twin| twin.fs.chip_mut()) else { return };
+        let Some(chip) = self.chip_mut() else { return };
         chip.faults_mut().refuse_writes(count);
         self.bad_before_outage = (count == u64::MAX).then(|| chip.bad_blocks().count());
     }
@@ -123,7 +125,7 @@ impl Run {
     /// Compares the whole volume with the model now.
     pub fn compare(&mut self) -> Result<(), String> {
         match &mut self.twin {
-            Some(twin) if twin.fs.chip().is_powered() => twin.compare(),
+            Some(twin) if twin.fs.chip().emulated().is_powered() => twin.compare(),
             _ => Ok(()),
         }
     }
@@ -136,7 +138,7 @@ impl Run {
         let at = self.steps;
         let within = |error: String| format!("step {at}, {step:?}: {error}");
         if !self.cut_armed {
-            twin.fs.chip_mut().faults_mut().cut_power_at(FUSE_OPERATIONS);
+            twin.fs.chip_mut().emulated_mut().faults_mut().cut_power_at(FUSE_OPERATIONS);
         }
         let outcome = match &step {
             Step::Call(call) => {
@@ -150,7 +152,7 @@ impl Run {
                 return Ok(());
             }
             Step::Cut(operations) => {
-                twin.fs.chip_mut().faults_mut().cut_power_at(*operations);
+                twin.fs.chip_mut().emulated_mut().faults_mut().cut_power_at(*operations);
                 self.cut_armed = true;
                 Ok(Outcome::Done)
             }
@@ -158,12 +160,13 @@ impl Run {
         match outcome.map_err(within)? {
             Outcome::PowerLost => {
                 let Twin { fs, history, now_ns } = twin;
-                twin = self.after_cut(fs.into_chip(), history, now_ns).map_err(within)?;
+                twin = self.after_cut(fs.into_chip().into_chip(), history, now_ns).map_err(within)?;
             }
             Outcome::WriteOutage => {
                 let Twin { fs, history, now_ns } = twin;
                 self.tally.outages += 1;
-                twin = self.mount(fs.into_chip(), history, now_ns).and_then(Self::settle).map_err(within)?;
+                twin =
+                    self.mount(fs.into_chip().into_chip(), history, now_ns).and_then(Self::settle).map_err(within)?;
             }
             Outcome::Refused => self.tally.refused += 1,
             Outcome::NoSpace => self.tally.no_space += 1,
@@ -182,19 +185,20 @@ impl Run {
     pub fn end(mut self) -> Result<(Tally, Chip, History, i64), String> {
         let Some(mut twin) = self.twin.take() else { return Err("the run has failed".into()) };
         self.cut_armed = false;
-        twin.fs.chip_mut().faults_mut().cut_power_at(FUSE_OPERATIONS);
+        twin.fs.chip_mut().emulated_mut().faults_mut().cut_power_at(FUSE_OPERATIONS);
         twin.compare().map_err(|error| format!("at the end: {error}"))?;
         let twin = self.remount(twin).map_err(|error| format!("last remount: {error}"))?;
-        let programs = twin.fs.chip().counters().programs;
+        let programs = twin.fs.chip().emulated().counters().programs;
         (self.tally.migrated, self.tally.collected) = (programs.cause(Cause::Migration), programs.cause(Cause::Gc));
         let now_ns = twin.now_ns;
         let (chip, history) = twin.unmount()?;
-        Ok((self.tally, chip, history, now_ns))
+        Ok((self.tally, chip.into_chip(), history, now_ns))
     }
 
-    fn remount(&mut self, twin: Twin<Chip>) -> Result<Twin<Chip>, String> {
+    fn remount(&mut self, twin: Twin<TestedChip>) -> Result<Twin<TestedChip>, String> {
         let now_ns = twin.now_ns;
         let (chip, history) = twin.unmount()?;
+        let chip = chip.into_chip();
         if !chip.is_powered() {
             return self.after_cut(chip, history, now_ns);
         }
@@ -207,7 +211,7 @@ impl Run {
         Ok(twin)
     }
 
-    fn after_cut(&mut self, mut chip: Chip, history: History, now_ns: i64) -> Result<Twin<Chip>, String> {
+    fn after_cut(&mut self, mut chip: Chip, history: History, now_ns: i64) -> Result<Twin<TestedChip>, String> {
         self.blow()?;
         self.tally.cuts += 1;
         chip.power_on();
@@ -215,11 +219,15 @@ impl Run {
     }
 
     /// Mounts; a cut that is armed may go off in it.
-    fn mount(&mut self, mut chip: Chip, mut history: History, now_ns: i64) -> Result<Twin<Chip>, String> {
+    fn mount(&mut self, mut chip: Chip, mut history: History, now_ns: i64) -> Result<Twin<TestedChip>, String> {
         self.end_outage(&mut chip, &history, now_ns)?;
         for _ in 0..MOUNT_TRIES {
             let options = MountOptions { now_ns, ..self.rig.options.clone() };
-            match Fs::mount(chip, options) {
+            let mounted = match TestedChip::open(Tap::new(chip, self.rig.faults.clone()), self.rig.over) {
+                Ok(tested) => Fs::mount(tested, options).map_err(|(left, error)| (left.into_chip(), error.to_string())),
+                Err(failed) => Err((failed.tap.into_chip(), failed.error.to_string())),
+            };
+            match mounted {
                 Ok(fs) => {
                     if history.pending().is_empty() {
                         history.forget_handles();
@@ -249,6 +257,7 @@ impl Run {
         }
         let mut copy = chip.snapshot();
         copy.faults_mut().cancel_cut();
+        let copy = TestedChip::opened(Tap::new(copy, self.rig.faults.clone()), self.rig.over)?;
         let mut twin = Twin::mount(copy, &self.rig.options, history.clone(), now_ns)?;
         twin.settle(Reading::Once).map_err(|error| format!("mounted while the chip refuses everything: {error}"))?;
         chip.faults_mut().refuse_writes(0);
@@ -263,7 +272,7 @@ impl Run {
         }
     }
 
-    fn settle(mut twin: Twin<Chip>) -> Result<Twin<Chip>, String> {
+    fn settle(mut twin: Twin<TestedChip>) -> Result<Twin<TestedChip>, String> {
         twin.settle(Reading::Twice)?;
         Ok(twin)
     }

@@ -14,6 +14,11 @@ use crate::content::mix;
 pub trait Emulated: Nand {
     fn emulated(&self) -> &Chip;
     fn emulated_mut(&mut self) -> &mut Chip;
+
+    /// Whether every block of it is erased.
+    fn is_blank(&self) -> bool {
+        self.emulated().operations() == 0
+    }
 }
 
 impl Emulated for Chip {
@@ -26,13 +31,17 @@ impl Emulated for Chip {
     }
 }
 
-impl Emulated for BlockMapDrive<Chip> {
+impl<C: Emulated> Emulated for BlockMapDrive<C> {
     fn emulated(&self) -> &Chip {
-        self.chip()
+        self.chip().emulated()
     }
 
     fn emulated_mut(&mut self) -> &mut Chip {
-        self.chip_mut()
+        self.chip_mut().emulated_mut()
+    }
+
+    fn is_blank(&self) -> bool {
+        (0..self.geometry().blocks).all(|block| self.physical(block).is_none())
     }
 }
 

@@ -7,7 +7,7 @@ use flexfs_core::{Compression, MountOptions, NewNode, Policy, ROOT_INO, kind};
 
 use super::setup::{Ground, ONE_SLOT_BYTES_MAX, Setup};
 use crate::content::{Fill, Texture};
-use crate::crash::{Emulated, History, Outcome, Rig, Tap, Twin};
+use crate::crash::{Emulated, History, Outcome, Rig, Tap, TestedChip, Twin};
 use crate::ops::{Call, Name, Op, Shape, Step};
 
 /// Part of the capacity that [`Ground::Full`] and [`Ground::Busy`] fill, in percent.
@@ -69,7 +69,7 @@ impl Base {
             }
             Ground::Tree | Ground::Full => {}
         }
-        let mut twin = rig.format(Tap::new(rig.chip(1)?, rig.faults.clone()), 1)?;
+        let mut twin = rig.format(rig.tested(rig.chip(1)?, 1)?, 1)?;
         for (seed, op) in (0..).zip(Op::list(TREE)?) {
             let Some(Step::Call(call)) = op.step(twin.history.live(), seed) else { return Err(format!("tree: {op}")) };
             expect_done(&mut twin, &call)?;
@@ -83,9 +83,9 @@ impl Base {
         }
         let shape = rig.shape(&mut twin, FULL_PERCENT, 0)?;
         let mut now_ns = twin.now_ns;
-        let (tap, mut history) = twin.unmount()?;
+        let (chip, mut history) = twin.unmount()?;
         history.forget_handles();
-        let mut chip = tap.into_chip();
+        let mut chip = chip.into_chip();
         if ground == Ground::Faded {
             chip.advance_to_ns(chip.now_ns() + FADED_NS);
             now_ns += FADED_NS as i64;
@@ -101,8 +101,7 @@ impl Base {
     fn until_table_is_due(mut self) -> Result<Self, String> {
         let mut before: Option<(Self, Vec<u64>)> = None;
         for round in 0..TABLE_ROUNDS_MAX {
-            let tap = Tap::new(self.chip.snapshot(), self.rig.faults.clone());
-            let mut twin = Twin::mount(tap, &self.rig.options, self.history.clone(), self.now_ns)?;
+            let mut twin = self.mounted()?;
             let tables = twin.fs.anchor().map(|anchor| anchor.tables).unwrap_or_default();
             match before {
                 _ if tables.is_empty() => return Ok(self),
@@ -111,12 +110,23 @@ impl Base {
             }
             overwrite(&mut twin, round)?;
             let (rig, shape, now_ns) = (self.rig.clone(), self.shape, twin.now_ns);
-            let (tap, mut history) = twin.unmount()?;
+            let (chip, mut history) = twin.unmount()?;
             history.forget_handles();
             before = Some((self, tables));
-            self = Self { rig, chip: tap.into_chip(), history, now_ns, shape };
+            self = Self { rig, chip: chip.into_chip(), history, now_ns, shape };
         }
         Err("no page of the block table is written".into())
+    }
+
+    /// The volume, mounted on a copy of its chip.
+    pub(super) fn mounted(&self) -> Result<Twin<TestedChip>, String> {
+        self.mounted_on(self.chip.snapshot(), self.history.clone(), self.now_ns)
+    }
+
+    /// The volume, mounted on another chip that came of its own.
+    fn mounted_on(&self, chip: Chip, history: History, now_ns: i64) -> Result<Twin<TestedChip>, String> {
+        let chip = TestedChip::opened(Tap::new(chip, self.rig.faults.clone()), self.rig.over)?;
+        Twin::mount(chip, &self.rig.options, history, now_ns)
     }
 
     /// What a later mount is told: of what may be drawn, most of it says what the setup does, and the rest any mode and
@@ -163,8 +173,8 @@ fn let_fade(rig: &mut Rig) {
 }
 
 /// Lets the time pass after which what is written has faded.
-pub(super) fn let_pass(twin: &mut Twin<Tap>) {
-    let chip = twin.fs.chip_mut().chip_mut();
+pub(super) fn let_pass(twin: &mut Twin<TestedChip>) {
+    let chip = twin.fs.chip_mut().emulated_mut();
     chip.advance_to_ns(chip.now_ns() + FADED_NS);
     twin.now_ns += FADED_NS as i64;
 }
@@ -187,7 +197,7 @@ pub(super) fn fill<C: Emulated>(twin: &mut Twin<C>, percent: u64, file_chunks: u
 }
 
 /// Overwrites the first chunk of one of the files that [`fill`] made.
-fn overwrite(twin: &mut Twin<Tap>, round: u64) -> Result<(), String> {
+fn overwrite(twin: &mut Twin<TestedChip>, round: u64) -> Result<(), String> {
     let named = |number: u64| twin.history.live().child(ROOT_INO, format!("fill{number}").as_bytes());
     let files: Vec<u64> = (0..).map_while(|number| named(number).ok()).collect();
     let ino = files[round as usize % files.len()];
@@ -197,7 +207,7 @@ fn overwrite(twin: &mut Twin<Tap>, round: u64) -> Result<(), String> {
 }
 
 /// Overwrites a file until the blocks that take part are well ahead of those that hold another.
-fn wear(twin: &mut Twin<Tap>) -> Result<(), String> {
+fn wear(twin: &mut Twin<TestedChip>) -> Result<(), String> {
     let cold = new_file(twin, "cold".into())?;
     let len = COLD_BLOCKS * twin.fs.chip().emulated().profile().block_bytes() as usize;
     expect_done(
@@ -241,10 +251,8 @@ mod tests {
     #[test]
     fn on_a_full_chip_of_many_blocks_whatever_ends_in_a_checkpoint_writes_a_page_of_their_table() {
         let base = Base::prepare(Setup::named("many-blocks").unwrap(), Ground::Full).unwrap();
-        let tables = |twin: &Twin<Tap>| twin.fs.anchor().unwrap().tables;
-        let mount = |chip, history, now_ns| {
-            Twin::mount(Tap::new(chip, base.rig.faults.clone()), &base.rig.options, history, now_ns).unwrap()
-        };
+        let tables = |twin: &Twin<TestedChip>| twin.fs.anchor().unwrap().tables;
+        let mount = |chip, history, now_ns| base.mounted_on(chip, history, now_ns).unwrap();
         for seed in 0..10 {
             let mut twin = mount(base.chip.snapshot(), base.history.clone(), base.now_ns);
             let (before, mut supply) = (tables(&twin), Supply::new(seed));
@@ -256,22 +264,21 @@ mod tests {
                 }
             }
             expect_done(&mut twin, &Call::Sync).unwrap();
-            let mut chip = twin.fs.chip().cut_now().unwrap().chip;
+            let mut chip = twin.fs.chip().tap().cut_now().unwrap().chip;
             chip.power_on();
             let recovered = mount(chip, twin.history.clone(), twin.now_ns);
             assert!(!before.is_empty() && tables(&recovered) != before, "seed {seed}: {before:?}");
-            let (now_ns, (tap, mut history)) = (twin.now_ns, twin.unmount().unwrap());
+            let (now_ns, (chip, mut history)) = (twin.now_ns, twin.unmount().unwrap());
             history.forget_handles();
-            assert_ne!(tables(&mount(tap.into_chip(), history, now_ns)), before, "seed {seed}");
+            assert_ne!(tables(&mount(chip.into_chip(), history, now_ns)), before, "seed {seed}");
         }
     }
 
     /// Looks at a full volume of that chip after each step of random histories.
-    fn in_histories(chip: &str, mut look: impl FnMut(&mut Twin<Tap>)) {
+    fn in_histories(chip: &str, mut look: impl FnMut(&mut Twin<TestedChip>)) {
         let base = Base::prepare(Setup::named(chip).unwrap(), Ground::Full).unwrap();
         for seed in 0..10 {
-            let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone());
-            let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns).unwrap();
+            let mut twin = base.mounted().unwrap();
             let mut supply = Supply::new(seed);
             for _ in 0..60 {
                 if let Step::Call(call) = base.shape.draw(&supply.words(), twin.history.live()) {

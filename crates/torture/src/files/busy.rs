@@ -8,7 +8,7 @@
 use super::base::let_pass;
 use super::overlap::{UnderWay, under_way};
 use crate::content::{Fill, Texture, mix};
-use crate::crash::{Outcome, Tap, Twin};
+use crate::crash::{Outcome, TestedChip, Twin};
 use crate::model::{Body, Node};
 use crate::ops::{Call, Work};
 
@@ -24,7 +24,7 @@ const CHECKPOINT_STEPS: u64 = 8;
 const EMPTYING_STEPS: u64 = 40;
 
 /// Lets time pass and takes background steps until a piece of work has been under way for some of these.
-pub(super) fn stir(twin: &mut Twin<Tap>, work: Work, seed: u64) -> Result<(), String> {
+pub(super) fn stir(twin: &mut Twin<TestedChip>, work: Work, seed: u64) -> Result<(), String> {
     let steps_max = match work {
         Work::Checkpoint => CHECKPOINT_STEPS,
         Work::Emptying => EMPTYING_STEPS,
@@ -40,7 +40,7 @@ pub(super) fn stir(twin: &mut Twin<Tap>, work: Work, seed: u64) -> Result<(), St
 }
 
 /// Takes background steps until the work has been under way for so many of them. Whether it comes that far.
-fn is_brought_under_way(twin: &mut Twin<Tap>, work: Work, steps: u64) -> Result<bool, String> {
+fn is_brought_under_way(twin: &mut Twin<TestedChip>, work: Work, steps: u64) -> Result<bool, String> {
     let mut taken = 0;
     for _ in 0..STEPS_MAX {
         twin.background(1)?;
@@ -58,7 +58,7 @@ fn is_brought_under_way(twin: &mut Twin<Tap>, work: Work, steps: u64) -> Result<
 }
 
 /// Overwrites drawn chunks of drawn files, and syncs; as much of it as there is room for.
-fn overwrite(twin: &mut Twin<Tap>, seed: u64) -> Result<(), String> {
+fn overwrite(twin: &mut Twin<TestedChip>, seed: u64) -> Result<(), String> {
     let chunk_bytes = u64::from(twin.fs.statfs().map_err(|error| format!("statfs: {error}"))?.chunk_bytes);
     let chunks = |node: &Node| match node.body {
         Body::File(_) => node.size() / chunk_bytes,
@@ -87,8 +87,7 @@ mod tests {
     fn either_work_is_brought_under_way_on_each_setup_again_and_again() {
         for setup in Setup::all() {
             let base = Base::prepare(setup, Ground::Busy).unwrap();
-            let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone());
-            let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns).unwrap();
+            let mut twin = base.mounted().unwrap();
             assert_eq!(under_way(&mut twin).unwrap(), UnderWay::default(), "{}: a volume just mounted", setup.name);
             for seed in 0..3 {
                 stir(&mut twin, Work::Checkpoint, seed).unwrap();

@@ -12,6 +12,7 @@ use super::cut::Cuts;
 use super::findings::{Findings, Violation};
 use super::panic::caught;
 use super::shrink::shrink;
+use crate::crash::VolumeOver;
 use crate::ops::Op;
 use crate::parallel::parallel;
 
@@ -50,11 +51,26 @@ pub struct Report {
     pub told: Vec<(usize, Case, Violation)>,
 }
 
+/// What names a base: the setup, what it is over, the ground.
+type BaseName = (&'static str, VolumeOver, &'static str);
+
+fn base_of(case: &Case) -> BaseName {
+    (case.setup.name, case.setup.over, case.ground.name())
+}
+
+/// How `flexfs torture` is told what volumes are over.
+pub(super) fn in_option(over: VolumeOver) -> String {
+    match over {
+        VolumeOver::Chip => String::new(),
+        VolumeOver::Codesign => format!(" --over {}", VolumeOver::CODESIGN),
+    }
+}
+
 impl Campaign {
     /// Runs all cases.
     pub fn run(&self, progress: Progress<'_>) -> Report {
         let bases = self.bases();
-        let base = |case: &Case| bases.get(&(case.setup.name, case.ground.name()));
+        let base = |case: &Case| bases.get(&base_of(case));
         let (total, last) = (self.cases.iter().map(Case::weight).sum(), AtomicUsize::new(self.cases.len()));
         let numbered: Vec<(usize, &Case)> = self.cases.iter().enumerate().collect();
         let mut outcomes = parallel(self.threads, &numbered, |&(number, case)| {
@@ -101,9 +117,8 @@ impl Campaign {
     }
 
     /// The bases that the cases begin with, or why one cannot be made.
-    fn bases(&self) -> BTreeMap<(&'static str, &'static str), Result<Base, String>> {
-        let kinds: BTreeMap<_, _> =
-            self.cases.iter().map(|case| ((case.setup.name, case.ground.name()), (case.setup, case.ground))).collect();
+    fn bases(&self) -> BTreeMap<BaseName, Result<Base, String>> {
+        let kinds: BTreeMap<_, _> = self.cases.iter().map(|case| (base_of(case), (case.setup, case.ground))).collect();
         let kinds: Vec<_> = kinds.into_iter().collect();
         let made = parallel(self.threads, &kinds, |&(names, (setup, ground))| {
             (names, caught(|| Base::prepare(setup, ground)))
@@ -115,7 +130,8 @@ impl Campaign {
 impl Case {
     /// The command that runs this case again with these cuts alone.
     pub fn command(&self, violation: &Violation) -> String {
-        let mut command = format!("flexfs torture --chip {} --ground {}", self.setup.name, self.ground.name());
+        let (name, ground, over) = (self.setup.name, self.ground.name(), in_option(self.setup.over));
+        let mut command = format!("flexfs torture{over} --chip {name} --ground {ground}");
         let told = match &self.script {
             Script::Ops { ops, quiet } => {
                 let quiet = if *quiet > 0 { format!(" --quiet {quiet}") } else { String::new() };

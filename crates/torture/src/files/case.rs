@@ -14,7 +14,7 @@ use super::overlap::under_way;
 use super::panic::caught;
 use super::setup::{Ground, Setup};
 use crate::content::mix;
-use crate::crash::{Emulated, History, Outcome, Record, Tap, Torn, Twin};
+use crate::crash::{Emulated, History, Outcome, Record, Tap, TestedChip, Torn, Twin};
 use crate::ops::{Call, Op, Step};
 
 /// Torn chips of one step that are all written to and whose recovery is cut again, at most: where there are more, so
@@ -47,7 +47,7 @@ pub struct Case {
 }
 
 /// A script under way.
-struct Drive<'a> {
+struct ScriptRun<'a> {
     case: &'a Case,
     base: &'a Base,
     only: Cuts<'a>,
@@ -67,13 +67,14 @@ impl Case {
             let used = used.as_ref().map(|ops| self.lived_in(base, ops));
             return mkfs::run(base, used, self.len(), self.depth, only);
         }
-        let mut drive = Drive { case: self, base, only, start: base.chip.operations(), findings: Findings::default() };
-        drive.findings.cases = 1;
+        let mut run =
+            ScriptRun { case: self, base, only, start: base.chip.operations(), findings: Findings::default() };
+        run.findings.cases = 1;
         let (mut step, mut during) = (0, "mount".to_owned());
-        if let Err(error) = caught(|| drive.run(&mut step, &mut during).map(drop)) {
-            drive.findings.violations.push(Violation { cuts: Vec::new(), step, during, error });
+        if let Err(error) = caught(|| run.run(&mut step, &mut during).map(drop)) {
+            run.findings.violations.push(Violation { cuts: Vec::new(), step, during, error });
         }
-        drive.findings
+        run.findings
     }
 
     /// The volume of its base after these operations.
@@ -81,13 +82,13 @@ impl Case {
         let script = Script::Ops { ops: ops.to_vec(), quiet: ops.len() };
         let case = Case { script, ..self.clone() };
         let (start, findings) = (base.chip.operations(), Findings::default());
-        let mut drive = Drive { case: &case, base, only: Cuts::Planned, start, findings };
+        let mut run = ScriptRun { case: &case, base, only: Cuts::Planned, start, findings };
         let (mut step, mut during) = (0, "mount".to_owned());
-        let twin = drive.run(&mut step, &mut during).map_err(|error| format!("step {step}, {during}: {error}"))?;
+        let twin = run.run(&mut step, &mut during).map_err(|error| format!("step {step}, {during}: {error}"))?;
         let now_ns = twin.now_ns;
-        let (tap, mut history) = twin.unmount()?;
+        let (chip, mut history) = twin.unmount()?;
         history.forget_handles();
-        Ok(Base { rig: base.rig.clone(), chip: tap.into_chip(), history, now_ns, shape: base.shape })
+        Ok(Base { rig: base.rig.clone(), chip: chip.into_chip(), history, now_ns, shape: base.shape })
     }
 
     /// How many steps it has that may be left out.
@@ -123,11 +124,11 @@ impl Case {
     }
 }
 
-impl Drive<'_> {
-    fn run(&mut self, at: &mut usize, during: &mut String) -> Result<Twin<Tap>, String> {
+impl ScriptRun<'_> {
+    fn run(&mut self, at: &mut usize, during: &mut String) -> Result<Twin<TestedChip>, String> {
         let base = self.base;
-        let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone()).with_fuse();
-        let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns)?;
+        let chip = TestedChip::opened(Tap::fused(base.chip.snapshot(), &base.rig.faults), base.rig.over)?;
+        let mut twin = Twin::mount(chip, &base.rig.options, base.history.clone(), base.now_ns)?;
         let mut mix = match &self.case.script {
             Script::Mix { seed, keep, failing } => {
                 Some(Mix::new(*seed, keep, *failing, (self.case.ground, base.shape)))
@@ -166,9 +167,9 @@ impl Drive<'_> {
     }
 
     /// The step that an operation is. What is none is done at once, and not cut.
-    fn prepare(&mut self, op: &Op, seed: u64, twin: &mut Twin<Tap>) -> Result<Option<Step>, String> {
+    fn prepare(&mut self, op: &Op, seed: u64, twin: &mut Twin<TestedChip>) -> Result<Option<Step>, String> {
         match *op {
-            Op::FailProgram(_) | Op::FailErase(_) => arm(twin.fs.chip_mut(), op),
+            Op::FailProgram(_) | Op::FailErase(_) => arm(twin.fs.chip_mut().tap_mut(), op),
             Op::Stir(work) => stir(twin, work, seed)?,
             _ => {
                 let step = op.step(twin.history.live(), seed);
@@ -180,7 +181,13 @@ impl Drive<'_> {
     }
 
     /// Takes a step and judges every cut in it and after it.
-    fn take(&mut self, mut twin: Twin<Tap>, step: &Step, index: usize, during: &str) -> Result<Twin<Tap>, String> {
+    fn take(
+        &mut self,
+        mut twin: Twin<TestedChip>,
+        step: &Step,
+        index: usize,
+        during: &str,
+    ) -> Result<Twin<TestedChip>, String> {
         let is_cut = self.case.is_cut(index);
         let first = twin.fs.chip().emulated().operations();
         let record = match (is_cut, self.only) {
@@ -195,9 +202,9 @@ impl Drive<'_> {
             self.note_overlap(call, &mut twin)?;
         }
         let (mut twin, allowed) = self.step(twin, (index, step), before)?;
-        let tap = twin.fs.chip_mut();
-        tap.record(Record::Nothing);
-        let (torn, done) = (tap.take_torn(), tap.emulated().operations() - first);
+        let chip = twin.fs.chip_mut();
+        chip.record(Record::Nothing);
+        let (torn, done) = (chip.take_torn(), chip.emulated().operations() - first);
         if !is_cut {
             return Ok(twin);
         }
@@ -218,7 +225,7 @@ impl Drive<'_> {
         }
         // Where nothing reached the chip and nothing was promised, a cut now is one that was judged before.
         if done > 0 || matches!(step, Step::Call(Call::Sync)) {
-            let torn = twin.fs.chip().cut_now().map_err(|error| format!("cutting between calls: {error}"))?;
+            let torn = twin.fs.chip().tap().cut_now().map_err(|error| format!("cutting between calls: {error}"))?;
             self.findings.points += 1;
             let suspect = Suspect { torn, history: &twin.history, now_ns: twin.now_ns, step: index, during };
             self.judge(self.case.depth.again, suspect);
@@ -227,7 +234,7 @@ impl Drive<'_> {
     }
 
     /// Counts a call that changes something, or makes that last, where the volume's own work is under way.
-    fn note_overlap(&mut self, call: &Call, twin: &mut Twin<Tap>) -> Result<(), String> {
+    fn note_overlap(&mut self, call: &Call, twin: &mut Twin<TestedChip>) -> Result<(), String> {
         if call.mutates() || *call == Call::Sync {
             let met = under_way(twin)?;
             self.findings.met_checkpoints += usize::from(met.checkpoint);
@@ -253,10 +260,10 @@ impl Drive<'_> {
     /// Takes a step; also returns what a cut during it may leave.
     fn step(
         &mut self,
-        mut twin: Twin<Tap>,
+        mut twin: Twin<TestedChip>,
         (index, step): (usize, &Step),
         mut before: History,
-    ) -> Result<(Twin<Tap>, History), String> {
+    ) -> Result<(Twin<TestedChip>, History), String> {
         match step {
             Step::Call(call) => {
                 let pieces = twin.history.pending().len();
@@ -275,9 +282,10 @@ impl Drive<'_> {
             }
             Step::Remount | Step::Cut(_) => {
                 let now_ns = twin.now_ns;
-                let (tap, mut history) = twin.unmount()?;
+                let (chip, mut history) = twin.unmount()?;
                 history.forget_handles();
-                twin = Twin::mount(tap, &self.base.options(mix(index as u64)), history, now_ns)?;
+                let chip = chip.restarted()?;
+                twin = Twin::mount(chip, &self.base.options(mix(index as u64)), history, now_ns)?;
                 twin.must_be_writable()?;
                 twin.compare()?;
             }
@@ -292,11 +300,11 @@ fn operations(torn: &[Torn]) -> usize {
 }
 
 /// Checkpoints of a volume so far.
-fn checkpoints(twin: &mut Twin<Tap>) -> Result<u64, String> {
+fn checkpoints(twin: &mut Twin<TestedChip>) -> Result<u64, String> {
     twin.fs.info().map(|info| info.checkpoints).map_err(|error| format!("info: {error}"))
 }
 
 /// Where the pages of its block table stand.
-fn tables(twin: &Twin<Tap>) -> Vec<u64> {
+fn tables(twin: &Twin<TestedChip>) -> Vec<u64> {
     twin.fs.anchor().map(|anchor| anchor.tables).unwrap_or_default()
 }

@@ -2,11 +2,13 @@
 //!
 //! Invariant: what they held is an error, all else is right, and what is written beside them is there after a mount.
 
-use emulator::{Chip, Corruption};
+use std::collections::BTreeMap;
+
+use emulator::{Chip, Corruption, FaultConfig};
 use flexfs_core::{Ended, Error, Fs, Ino, MountOptions, NewNode, ROOT_INO, kind};
 
 use crate::content::{Fill, Texture, mix};
-use crate::crash::History;
+use crate::crash::{History, Tap, TestedChip, VolumeOver};
 use crate::model::{Body, ModelFs, Node};
 use crate::ops::{Call, Name, Reply, call_fs};
 
@@ -49,32 +51,44 @@ enum Beside {
 
 /// Damages pages of an unmounted chip, looks at everything, writes beside it, and looks again: it is right or an error,
 /// and what was written is right. Of the pages that say where everything stands one is damaged at most: of a volume at
-/// rest there are two.
+/// rest there are two, and as many of a drive. Of a block of a drive one page stays whole: it has the tag that the block is found
+/// by.
 pub(super) fn damage(
     mut chip: Chip,
+    over: VolumeOver,
     history: &History,
     options: MountOptions,
     now_ns: i64,
     seed: u64,
 ) -> Result<Seen, String> {
     let options = MountOptions { now_ns, ..options };
-    let look = Fs::mount(chip.snapshot(), MountOptions { read_only: true, ..options.clone() });
-    let pair = look.map_err(|(_, error)| format!("last look: {error}"))?.anchor().map_or([0; 2], |anchor| anchor.pair);
+    let kept_pairs = kept_pairs(&chip, over, &options)?;
     let fleeting = mix(!seed).is_multiple_of(2);
     let kinds =
         [Corruption::FlipBits(40), Corruption::FlipSpareBits(3), Corruption::Uncorrectable, Corruption::Unstable];
     let kinds = &kinds[..if fleeting { 4 } else { 3 }];
-    let (written, mut anchors) = (chip.written_pages(), 0);
+    let (written, mut damaged) = (chip.written_pages(), [0; 2]);
+    let mut whole: BTreeMap<u32, usize> = BTreeMap::new();
+    written.iter().for_each(|(block, _)| *whole.entry(*block).or_default() += 1);
     for number in 0..DAMAGED {
         let draw = mix(seed ^ mix(number));
         let (block, page) = written[(draw % written.len() as u64) as usize];
-        anchors += u32::from(pair.contains(&block));
-        if anchors > 1 && pair.contains(&block) {
+        let left = whole.entry(block).or_default();
+        if over == VolumeOver::Codesign && *left <= 1 {
             continue;
+        }
+        *left -= 1;
+        let kept = kept_pairs.iter().zip(&mut damaged).find(|(pair, _)| pair.contains(&Some(block)));
+        if let Some((_, damaged)) = kept {
+            *damaged += 1;
+            if *damaged > 1 {
+                continue;
+            }
         }
         let kind = kinds[(draw >> 32) as usize % kinds.len()];
         chip.faults_mut().corrupt_page(block, page, kind).map_err(|error| error.to_string())?;
     }
+    let chip = TestedChip::opened(Tap::new(chip, FaultConfig::default()), over)?;
     let fs = match Fs::mount(chip, options.clone()) {
         Ok(fs) => fs,
         Err((_, Error::Corrupt { .. })) => return Ok(Seen { unmounted: true, ..Seen::default() }),
@@ -83,8 +97,20 @@ pub(super) fn damage(
     Damaged { options, model: history.live().clone(), now_ns, fleeting }.judge(fs)
 }
 
+/// The blocks of anchors, and those of a drive's records, as the chip counts.
+fn kept_pairs(chip: &Chip, over: VolumeOver, options: &MountOptions) -> Result<[[Option<u32>; 2]; 2], String> {
+    let tested = TestedChip::opened(Tap::new(chip.snapshot(), FaultConfig::default()), over)?;
+    let look = Fs::mount(tested, MountOptions { read_only: true, ..options.clone() });
+    let fs = look.map_err(|(_, error)| format!("last look: {error}"))?;
+    let pair = fs.anchor().map_or([0; 2], |anchor| anchor.pair);
+    Ok(match fs.chip().drive() {
+        Some(drive) => [pair.map(|block| drive.physical(block)), drive.record_blocks().map(Some)],
+        None => [pair.map(Some), [None; 2]],
+    })
+}
+
 impl Damaged {
-    fn judge(mut self, mut fs: Fs<Chip>) -> Result<Seen, String> {
+    fn judge(mut self, mut fs: Fs<TestedChip>) -> Result<Seen, String> {
         let refused = self.look(&mut fs, None, false)?;
         // Whatever the check finds, it comes to an end.
         let _ = fs.check();
@@ -98,6 +124,7 @@ impl Damaged {
             Ok(()) | Err(Error::Corrupt { .. } | Error::NoSpace | Error::ReadOnly) => {}
             Err(error) => return Err(format!("unmount of a damaged chip: {error}")),
         }
+        let chip = chip.restarted().map_err(|error| format!("a damaged chip: {error}"))?;
         match (Fs::mount(chip, self.options.clone()), &beside) {
             (Ok(mut fs), &Beside::Synced(ino)) => self.look(&mut fs, Some(ino), false)?,
             (Ok(mut fs), Beside::InPart) => self.look(&mut fs, None, true)?,
@@ -110,7 +137,7 @@ impl Damaged {
 
     /// Looks at everything: how much of it is an error. None of that is of `whole`, unless what was read may be gone; of
     /// the root nothing is compared if it is not known.
-    fn look(&mut self, fs: &mut Fs<Chip>, whole: Option<Ino>, unknown_root: bool) -> Result<u64, String> {
+    fn look(&mut self, fs: &mut Fs<TestedChip>, whole: Option<Ino>, unknown_root: bool) -> Result<u64, String> {
         let mut refused = 0;
         let calls: Vec<Call> = self.model.nodes().flat_map(|(ino, node)| looks(ino, node)).collect();
         // Where the root's own inode cannot be read there is a stand-in for it, and the volume says that it is damaged.
@@ -137,7 +164,7 @@ impl Damaged {
     }
 
     /// Makes a file beside what is damaged, and syncs it.
-    fn write_beside(&mut self, fs: &mut Fs<Chip>) -> Result<Beside, String> {
+    fn write_beside(&mut self, fs: &mut Fs<TestedChip>) -> Result<Beside, String> {
         let node = NewNode { mode: kind::FILE | 0o600, uid: 1, gid: 1, rdev: 0 };
         let mut made = None;
         for part in 0..3 {

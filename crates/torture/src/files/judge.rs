@@ -11,7 +11,7 @@ use super::cut::{Cut, Cuts, draw};
 use super::findings::{Findings, Violation};
 use super::panic::caught;
 use crate::content::{Fill, Texture, mix};
-use crate::crash::{History, Outcome, Reading, Record, Tap, Torn, Twin};
+use crate::crash::{History, Outcome, Reading, Record, Tap, TestedChip, Torn, Twin};
 use crate::model::Body;
 use crate::ops::{Call, Name};
 
@@ -97,15 +97,16 @@ fn recover(
     now_ns: i64,
     record: Record,
     again: &mut Vec<Torn>,
-) -> Result<Twin<Tap>, String> {
+) -> Result<Twin<TestedChip>, String> {
     let mut chip = torn.chip;
     chip.power_on();
-    let mut tap = Tap::new(chip, base.rig.faults.clone()).with_fuse();
+    let mut tap = Tap::fused(chip, &base.rig.faults);
     tap.record(record);
-    let mut twin = Twin::mount(tap, &base.options(draw(cuts) / WRITTEN_TO), history.clone(), now_ns)?;
-    let tap = twin.fs.chip_mut();
-    tap.record(Record::Nothing);
-    *again = tap.take_torn();
+    let chip = TestedChip::opened(tap, base.rig.over)?;
+    let mut twin = Twin::mount(chip, &base.options(draw(cuts) / WRITTEN_TO), history.clone(), now_ns)?;
+    let chip = twin.fs.chip_mut();
+    chip.record(Record::Nothing);
+    *again = chip.take_torn();
     twin.must_be_writable()?;
     twin.settle(reading(cuts))?;
     Ok(twin)
@@ -131,7 +132,7 @@ pub(super) fn spread(torn: Vec<Torn>, picks: usize, drawn: u64) -> Vec<Torn> {
 }
 
 /// Writes a file on a recovered volume (making room where there is none), syncs, cuts, and finds it again.
-pub(super) fn prove_writable(mut twin: Twin<Tap>, base: &Base, reading: Reading) -> Result<(), String> {
+pub(super) fn prove_writable(mut twin: Twin<TestedChip>, base: &Base, reading: Reading) -> Result<(), String> {
     let name: Name = "written after the cut".into();
     let node = NewNode { mode: kind::FILE | 0o600, uid: 1, gid: 1, rdev: 0 };
     let create = Call::Create { parent: ROOT_INO, name: name.clone(), node, attributes: Vec::new() };
@@ -142,14 +143,15 @@ pub(super) fn prove_writable(mut twin: Twin<Tap>, base: &Base, reading: Reading)
     until_it_fits(&mut twin, &Call::Sync)?;
     let Twin { fs, mut history, now_ns } = twin;
     history.forget_handles();
+    let chip = fs.into_chip().restarted().map_err(|error| format!("after writing: {error}"))?;
     let mut twin =
-        Twin::mount(fs.into_chip(), &base.rig.options, history, now_ns).map_err(|e| format!("after writing: {e}"))?;
+        Twin::mount(chip, &base.rig.options, history, now_ns).map_err(|error| format!("after writing: {error}"))?;
     twin.must_be_writable().map_err(|error| format!("after writing: {error}"))?;
     twin.settle(reading).map_err(|error| format!("after writing and remounting: {error}")).map(drop)
 }
 
 /// Makes a call, unlinking file after file while the volume is full.
-fn until_it_fits(twin: &mut Twin<Tap>, call: &Call) -> Result<(), String> {
+fn until_it_fits(twin: &mut Twin<TestedChip>, call: &Call) -> Result<(), String> {
     loop {
         match twin.call(call)? {
             Outcome::Done => return Ok(()),

@@ -9,13 +9,13 @@ use std::ops::{AddAssign, Range};
 use emulator::{BitErrors, FaultConfig};
 
 use super::base::{DAY_NS, FILE_CHUNKS, fill};
-use super::campaign::{Headway, Progress, SHRUNK_MAX, in_ranges};
+use super::campaign::{Headway, Progress, SHRUNK_MAX, in_option, in_ranges};
 use super::damage::damage;
 use super::panic::caught;
 use super::setup::Setup;
 use super::shrink::fewer;
 use crate::content::mix;
-use crate::crash::{Run, Tally};
+use crate::crash::{Run, Tally, VolumeOver};
 use crate::ops::Supply;
 use crate::parallel::parallel;
 
@@ -81,6 +81,8 @@ pub struct MediaReport {
 /// A run that lost something, or showed what was never there.
 #[derive(Clone, Debug)]
 pub struct MediaViolation {
+    /// What the volume was over.
+    pub over: VolumeOver,
     pub seed: u64,
     /// The numbers of the steps that it takes.
     pub keep: Vec<usize>,
@@ -92,20 +94,26 @@ impl MediaViolation {
     pub fn command(&self) -> String {
         let all = self.keep.iter().copied().eq(0..MEDIA_STEPS);
         let keep = if all { String::new() } else { format!(" --keep {}", in_ranges(&self.keep)) };
-        format!("flexfs torture --media 1 --seed {}{keep}", self.seed)
+        format!("flexfs torture{} --media 1 --seed {}{keep}", in_option(self.over), self.seed)
     }
 }
 
-/// Runs many, each with a seed of its own: all their steps, unless it is said which. The first that fail are made
-/// smaller.
-pub fn media_runs(seeds: Range<u64>, keep: Option<&[usize]>, threads: usize, progress: Progress<'_>) -> MediaReport {
+/// Runs many over a chip or a drive, each with a seed of its own: all their steps, unless it is said which. The first that
+/// fail are made smaller.
+pub fn media_runs(
+    over: VolumeOver,
+    seeds: Range<u64>,
+    keep: Option<&[usize]>,
+    threads: usize,
+    progress: Progress<'_>,
+) -> MediaReport {
     let every: Vec<usize> = (0..MEDIA_STEPS).collect();
     let (seeds, keep): (Vec<u64>, _) = (seeds.collect(), keep.unwrap_or(&every));
     let runs = seeds.len() as u64;
     let outcomes = parallel(threads, &seeds, |&seed| {
-        let outcome = caught(|| run_of(seed, keep));
+        let outcome = caught(|| run_of(over, seed, keep));
         let told = outcome.as_ref().err().map(|error| {
-            let violation = MediaViolation { seed, keep: keep.to_vec(), error: error.clone() };
+            let violation = MediaViolation { over, seed, keep: keep.to_vec(), error: error.clone() };
             format!("{error}\n  {}", violation.command())
         });
         let cuts = outcome.as_ref().map_or(0, |run| run.tally.cuts + run.tally.mount_cuts) as u64;
@@ -116,28 +124,28 @@ pub fn media_runs(seeds: Range<u64>, keep: Option<&[usize]>, threads: usize, pro
     for (seed, outcome) in seeds.into_iter().zip(outcomes) {
         match outcome {
             Ok(run) => report.all += run,
-            Err(error) => report.violations.push(MediaViolation { seed, keep: keep.to_vec(), error }),
+            Err(error) => report.violations.push(MediaViolation { over, seed, keep: keep.to_vec(), error }),
         }
     }
     let found = std::mem::take(&mut report.violations);
     let (told, rest) = found.split_at(SHRUNK_MAX.min(found.len()));
     report.violations = parallel(threads, told, |violation| {
         let (keep, error) = (violation.keep.clone(), violation.error.clone());
-        let (keep, error) = fewer(keep, error, |keep| caught(|| run_of(violation.seed, keep)).err());
-        MediaViolation { seed: violation.seed, keep, error }
+        let (keep, error) = fewer(keep, error, |keep| caught(|| run_of(over, violation.seed, keep)).err());
+        MediaViolation { over, seed: violation.seed, keep, error }
     });
     report.violations.extend_from_slice(rest);
     report
 }
 
 /// Runs a random history on a failing medium; the setup and everything else follows from the seed.
-pub fn media_run(seed: u64) -> Result<MediaRun, String> {
-    run_of(seed, &(0..MEDIA_STEPS).collect::<Vec<_>>())
+pub fn media_run(over: VolumeOver, seed: u64) -> Result<MediaRun, String> {
+    run_of(over, seed, &(0..MEDIA_STEPS).collect::<Vec<_>>())
 }
 
 /// The same with some of its steps; time passes and the medium fails as if all were taken.
-fn run_of(seed: u64, keep: &[usize]) -> Result<MediaRun, String> {
-    let setups = Setup::all();
+fn run_of(over: VolumeOver, seed: u64, keep: &[usize]) -> Result<MediaRun, String> {
+    let setups = Setup::all_over(over);
     let setup = &setups[(mix(seed) % setups.len() as u64) as usize];
     run_on(setup, seed, keep).map_err(|error| format!("{}: {error}", setup.name))
 }
@@ -190,7 +198,7 @@ fn run_on(setup: &Setup, seed: u64, keep: &[usize]) -> Result<MediaRun, String> 
     if let Some(block) = unjust.filter(|_| is_young && !setup.has_few_cycles()) {
         return Err(format!("block {block} never failed but while the chip refused everything, and was marked bad"));
     }
-    let seen = damage(chip, &history, options, now_ns, seed)?;
+    let seen = damage(chip, setup.over, &history, options, now_ns, seed)?;
     Ok(MediaRun {
         tally,
         failures: counters.program_failures + counters.erase_failures,
@@ -207,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_violation_is_replayed_with_the_steps_it_takes() {
-        let command = |keep| MediaViolation { seed: 7, keep, error: String::new() }.command();
+        let command = |keep| MediaViolation { over: VolumeOver::Chip, seed: 7, keep, error: String::new() }.command();
         assert_eq!(command((0..MEDIA_STEPS).collect()), "flexfs torture --media 1 --seed 7");
         assert_eq!(command((1..=MEDIA_STEPS).collect()), "flexfs torture --media 1 --seed 7 --keep 1-240");
         assert_eq!(command(vec![3, 5]), "flexfs torture --media 1 --seed 7 --keep 3,5");

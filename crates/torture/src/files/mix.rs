@@ -5,7 +5,7 @@
 use super::busy::stir;
 use super::setup::Ground;
 use crate::content::mix;
-use crate::crash::{Tap, Twin};
+use crate::crash::{Tap, TestedChip, Twin};
 use crate::ops::{Op, Shape, Step, Supply, Words, Work};
 
 /// Where programs and erases fail, one does every so many steps: few chips lose more of their blocks. The next waits for
@@ -42,7 +42,7 @@ impl Mix {
     }
 
     /// Makes the volume ready for step `index`, and draws it; `None` past the last one.
-    pub fn next(&mut self, index: usize, twin: &mut Twin<Tap>) -> Result<Option<Step>, String> {
+    pub fn next(&mut self, index: usize, twin: &mut Twin<TestedChip>) -> Result<Option<Step>, String> {
         let Some(&(number, words)) = self.steps.get(index) else { return Ok(None) };
         if self.busy && number / STIRRED_EVERY >= self.stirred {
             self.stirred = number / STIRRED_EVERY + 1;
@@ -50,7 +50,7 @@ impl Mix {
             let work = if self.seed % 2 == turn % 2 { Work::Checkpoint } else { Work::Emptying };
             stir(twin, work, mix(self.seed ^ mix(turn)))?;
         }
-        self.arm(number, &words, twin.fs.chip_mut());
+        self.arm(number, &words, twin.fs.chip_mut().tap_mut());
         if self.busy && words[11].is_multiple_of(BACKGROUND_EVERY) {
             return Ok(Some(Step::Background(1 + usize::from(words[10] % BACKGROUND_STEPS))));
         }

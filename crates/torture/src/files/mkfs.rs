@@ -10,7 +10,7 @@ use super::cut::{Cut, Cuts, draw};
 use super::findings::{Findings, Violation};
 use super::judge::{Depth, prove_writable, spread};
 use super::panic::caught;
-use crate::crash::{Emulated, History, Reading, Record, Rig, Tap, Twin};
+use crate::crash::{Emulated, History, Reading, Record, Rig, Tap, TestedChip, Twin};
 use crate::ops::{glimpse, observe};
 use emulator::Chip;
 
@@ -42,7 +42,7 @@ pub(super) fn run(
     let findings = Findings { cases: 1, ..Findings::default() };
     let begin = || {
         let chip = base.rig.chip(SEED)?;
-        let empty = base.rig.format(chip.snapshot(), SEED)?.history;
+        let empty = base.rig.format(base.rig.tested(chip.snapshot(), SEED)?, SEED)?.history;
         Ok(match used.transpose()? {
             Some(used) => (used.chip, Some(used.history), empty, used.now_ns),
             None => (chip, None, empty, base.now_ns),
@@ -71,17 +71,18 @@ impl Formatting<'_> {
         let start = chip.operations();
         let mut torn = Vec::new();
         let outcome = caught(|| {
-            let mut tap = Tap::new(chip, self.base.rig.faults.clone()).with_fuse();
+            let mut tap = Tap::fused(chip, &self.base.rig.faults);
             tap.record(record);
-            Rig::format_only(&mut tap, SEED)?;
-            tap.record(Record::Nothing);
-            torn = tap.take_torn();
+            let mut chip = TestedChip::to_format(tap, self.base.rig.over, SEED)?;
+            Rig::format_only(&mut chip, SEED)?;
+            chip.record(Record::Nothing);
+            torn = chip.take_torn();
             if record != Record::Nothing
-                && torn.last().map(|last| last.operation + 1) != Some(tap.emulated().operations())
+                && torn.last().map(|last| last.operation + 1) != Some(chip.emulated().operations())
             {
                 return Err("not all flash operations were cut".into());
             }
-            let done = tap.cut_now().map_err(|error| format!("cutting after it: {error}"))?;
+            let done = chip.tap().cut_now().map_err(|error| format!("cutting after it: {error}"))?;
             self.must_be_new(done.chip)
         });
         if let Err(error) = outcome {
@@ -116,8 +117,8 @@ impl Formatting<'_> {
     /// Formatting was done: the empty volume is there, in order, and can be written to.
     fn must_be_new(&self, mut chip: Chip) -> Result<(), String> {
         chip.power_on();
-        let tap = Tap::new(chip, self.base.rig.faults.clone()).with_fuse();
-        let mut twin = self.base.rig.mount_new(tap)?;
+        let rig = &self.base.rig;
+        let mut twin = rig.mount_new(TestedChip::opened(Tap::fused(chip, &rig.faults), rig.over)?)?;
         twin.must_be_writable()?;
         twin.settle(Reading::Twice)?;
         prove_writable(twin, self.base, Reading::Twice)
@@ -125,9 +126,14 @@ impl Formatting<'_> {
 
     /// Formatting was cut: there is no volume, or one of the two, in order, that can be written to.
     fn must_be_whole(&self, chip: Chip) -> Result<(), String> {
-        let tap = Tap::new(chip, self.base.rig.faults.clone()).with_fuse();
-        let now_ns = self.now_ns;
-        let mut fs = match Fs::mount(tap, MountOptions { now_ns, ..self.base.rig.options.clone() }) {
+        let (rig, now_ns) = (&self.base.rig, self.now_ns);
+        let chip = match TestedChip::open(Tap::fused(chip, &rig.faults), rig.over) {
+            Ok(chip) => chip,
+            // The drive was being made, too.
+            Err(failed) if self.old.is_none() && failed.is_for_lack_of_drive() => return Ok(()),
+            Err(failed) => return Err(failed.to_string()),
+        };
+        let mut fs = match Fs::mount(chip, MountOptions { now_ns, ..rig.options.clone() }) {
             Ok(fs) => fs,
             Err((_, Error::NotFlexfs(_))) => return Ok(()),
             Err((_, error)) => return Err(format!("mount: {error}")),

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing that is asked here changes the volume or its chip.
 
-use crate::crash::{Tap, Twin};
+use crate::crash::{TestedChip, Twin};
 
 /// What of a volume's own work is begun and not done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct UnderWay {
 
 /// What is under way: the blocks of the index hold pages that the newest anchor does not count, or the block that was
 /// copied from last still holds something.
-pub(super) fn under_way(twin: &mut Twin<Tap>) -> Result<UnderWay, String> {
+pub(super) fn under_way(twin: &mut Twin<TestedChip>) -> Result<UnderWay, String> {
     let stat = twin.fs.statfs().map_err(|error| format!("statfs: {error}"))?;
     let Some(anchor) = twin.fs.anchor() else { return Ok(UnderWay::default()) };
     let settled_bytes = (anchor.index_pages + anchor.tables.len() as u64) * u64::from(stat.chunk_bytes);

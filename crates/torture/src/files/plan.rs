@@ -40,7 +40,7 @@ pub fn cases(setups: &[&'static Setup], everything: bool, seed: u64) -> Result<V
 /// Its internal processes.
 fn processes_of(setup: &'static Setup) -> Result<Vec<Case>, String> {
     let all = processes()?.into_iter().map(|(_, case)| case);
-    Ok(all.filter(|case| case.setup.name == setup.name).collect())
+    Ok(all.filter(|case| case.setup.name == setup.name).map(|case| Case { setup, ..case }).collect())
 }
 
 fn all(setup: &'static Setup, seed: u64) -> Result<Vec<Case>, String> {
@@ -101,7 +101,6 @@ mod tests {
     use super::super::mix::Mix;
     use super::super::sequences::{PAIRED, operations};
     use super::*;
-    use crate::crash::{Tap, Twin};
     use crate::ops::{Op, Step};
 
     const SEED: u64 = 1;
@@ -143,8 +142,7 @@ mod tests {
     /// The kinds of calls in a history of that many steps, in words.
     fn calls(base: &Base, case: &Case) -> BTreeSet<String> {
         let Script::Mix { seed, keep, failing } = &case.script else { return BTreeSet::new() };
-        let tap = Tap::new(base.chip.snapshot(), base.rig.faults.clone());
-        let mut twin = Twin::mount(tap, &base.rig.options, base.history.clone(), base.now_ns).unwrap();
+        let mut twin = base.mounted().unwrap();
         let mut mix = Mix::new(*seed, keep, *failing, (case.ground, base.shape));
         let mut kinds = BTreeSet::new();
         for index in 0..keep.len() {

@@ -5,14 +5,17 @@
 use emulator::FaultConfig;
 use flexfs_core::wear::{Controller, Goal};
 use flexfs_core::{Admission, Allocate, Compression, MountOptions, Policy, Times, Wanted};
+use ftl::DriveFormat;
 
-use crate::crash::{Rig, STEP_NS};
+use crate::crash::{Rig, STEP_NS, VolumeOver};
 
 /// A chip and how a volume on it is mounted.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub name: &'static str,
     pub about: &'static str,
+    /// What the volume is over. A drive's chip has more blocks, so that the volume has as many.
+    pub over: VolumeOver,
     profile: &'static str,
     blocks: u32,
     pages_per_block: u32,
@@ -92,6 +95,7 @@ const PAUSING: Policy = ALLOCATING.with_admission(Admission { blocks_percent: 5,
 const MLC: Setup = Setup {
     name: "slc",
     about: "MLC, written as SLC, migrated in the background and when blocks run out",
+    over: VolumeOver::Chip,
     profile: "flexfs-mlc",
     blocks: 64,
     pages_per_block: 16,
@@ -117,7 +121,11 @@ const TLC: Setup = Setup {
     ..MLC
 };
 
-/// All there are.
+/// Spare bytes of a page for the tag of a drive; one-shot TLC has so many more, as some chips have them.
+const DRIVE_SPARE_BYTES: u32 = 16;
+const DRIVE_SPARE_BYTES_TLC: u32 = 64;
+
+/// All there are, over bare chips.
 const SETUPS: [Setup; 18] = [
     MLC,
     Setup {
@@ -235,13 +243,36 @@ const SETUPS: [Setup; 18] = [
     },
 ];
 
+/// The same over drives.
+const DRIVE_SETUPS: [Setup; SETUPS.len()] = {
+    let (mut setups, mut at) = (SETUPS, 0);
+    while at < setups.len() {
+        setups[at].over = VolumeOver::Codesign;
+        at += 1;
+    }
+    setups
+};
+
 impl Setup {
-    /// Every setup.
+    /// Every setup over a bare chip.
     pub fn all() -> &'static [Setup] {
-        &SETUPS
+        Self::all_over(VolumeOver::Chip)
     }
 
-    /// The setup of that name.
+    /// Every setup.
+    pub fn all_over(over: VolumeOver) -> &'static [Setup] {
+        match over {
+            VolumeOver::Chip => &SETUPS,
+            VolumeOver::Codesign => &DRIVE_SETUPS,
+        }
+    }
+
+    /// The same setup over something else.
+    pub fn on(&'static self, over: VolumeOver) -> &'static Setup {
+        Self::all_over(over).iter().find(|setup| setup.name == self.name).unwrap_or(self)
+    }
+
+    /// The setup of that name over a bare chip.
     pub fn named(name: &str) -> Result<&'static Setup, String> {
         let names: Vec<&str> = SETUPS.iter().map(|setup| setup.name).collect();
         let found = SETUPS.iter().find(|setup| setup.name == name);
@@ -290,6 +321,12 @@ impl Setup {
         if let Some((_, cycles)) = self.life {
             (rig.profile.endurance.slc_erases, rig.profile.endurance.native_erases) = (cycles, cycles);
         }
-        Ok(Rig { faults: FaultConfig::default(), ..rig })
+        if self.over == VolumeOver::Codesign {
+            let shape = &mut rig.profile.geometry;
+            let dies = u32::from(shape.channels) * u32::from(shape.chips_per_channel) * u32::from(shape.dies_per_chip);
+            shape.blocks = DriveFormat::chip_blocks(shape.blocks, dies);
+            shape.spare_bytes += if self.bits_per_cell > 2 { DRIVE_SPARE_BYTES_TLC } else { DRIVE_SPARE_BYTES };
+        }
+        Ok(Rig { faults: FaultConfig::default(), over: self.over, ..rig })
     }
 }

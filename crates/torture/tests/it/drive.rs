@@ -1,121 +1,61 @@
-//! The file system over the drive that maps only blocks: random histories, with power cuts in the operations of both. The
-//! drive is started again from its chip at every mount. `FLEXFS_DRIVE_SEEDS` says how many of each kind.
+//! The file system over the drive that maps only blocks: power cuts in the operations of both, failing blocks, wear. The drive
+//! is started again from its chip at every mount. `FLEXFS_DRIVE_SEEDS` says how many random histories of each kind are run.
 
 use emulator::Chip;
 use flexfs_core::{Fs, MountOptions, NewNode, Policy, ROOT_INO, kind};
 use ftl::{BlockMapDrive, DriveFormat};
 use torture::content::mix;
-use torture::crash::{BASE_NS, History, Outcome, Reading, Rig, Twin};
-use torture::ops::{Step, Supply};
+use torture::crash::{BASE_NS, Rig, Run, Tally, VolumeOver};
+use torture::files::{Campaign, Case, Depth, Ground, MediaRun, Setup, formats, media_run, mixes, sequences};
 
 type Drive = BlockMapDrive<Chip>;
 
-/// Operations after which a history is taken for running in circles.
-const FUSE_OPERATIONS: u64 = 20_000;
+/// Steps of a random history that is cut at each operation, and one of so many sequences and formattings that are run here.
+const MIX_STEPS: usize = 25;
+const EACH: usize = 100;
 
-/// What histories came to.
-#[derive(Default)]
-struct DriveTally {
-    cuts: u32,
-    cuts_in_recoveries: u32,
-    remounts: u32,
-}
-
-/// Starts and mounts what the power left; in one of three it goes again, up to twice.
-fn mounted(mut chip: Chip, rig: &Rig, history: &History, now_ns: i64, tally: &mut DriveTally) -> Twin<Drive> {
-    for again in 0..3 {
-        chip.power_on();
-        let number = tally.cuts + tally.remounts;
-        if again < 2 && number.is_multiple_of(3) {
-            chip.faults_mut().cut_power_at(u64::from(number / 3 % 13));
-        }
-        let options = MountOptions { now_ns, ..rig.options.clone() };
-        let mounted = match Drive::start(chip) {
-            Ok(drive) => Fs::mount(drive, options).map_err(|(drive, error)| (drive.into_chip(), error.to_string())),
-            Err((left, error)) => Err((left, error.to_string())),
-        };
-        match mounted {
-            Ok(mut fs) => {
-                fs.chip_mut().chip_mut().faults_mut().cancel_cut();
-                return Twin { fs, history: history.clone(), now_ns };
-            }
-            Err((left, error)) => {
-                assert!(!left.is_powered(), "start and mount: {error}");
-                chip = left;
-                tally.cuts_in_recoveries += 1;
-            }
-        }
-    }
-    panic!("the power went three times in mounts");
-}
-
-fn run(rig: &Rig, seed: u64, steps: usize, tally: &mut DriveTally) -> Result<(), String> {
-    let format = DriveFormat { number: seed as u32, blank: true };
-    let drive = Drive::create(rig.chip(seed)?, &format).map_err(|(_, error)| error.to_string())?;
-    let mut twin = rig.format(drive, seed)?;
-    let shape = rig.shape(&mut twin, 85, 40)?;
-    let mut supply = Supply::new(seed);
-    let mut cut_armed = false;
-    for number in 0..steps {
-        let step = shape.draw(&supply.words(), twin.history.live());
-        let within = |error: String| format!("seed {seed}, step {number}, {step:?}: {error}");
-        if !cut_armed {
-            twin.fs.chip_mut().chip_mut().faults_mut().cut_power_at(FUSE_OPERATIONS);
-        }
-        let outcome = match &step {
-            Step::Call(call) => twin.call(call),
-            Step::Background(steps) => twin.background(*steps),
-            Step::Cut(operations) => {
-                twin.fs.chip_mut().chip_mut().faults_mut().cut_power_at(*operations);
-                cut_armed = true;
-                Ok(Outcome::Done)
-            }
-            Step::Remount => {
-                let now_ns = twin.now_ns;
-                let (drive, history) = twin.unmount().map_err(within)?;
-                let chip = drive.into_chip();
-                cut_armed &= chip.is_powered();
-                twin = mounted(chip, rig, &history, now_ns, tally);
-                tally.remounts += 1;
-                Ok(Outcome::PowerLost)
-            }
-        };
-        if outcome.map_err(within)? == Outcome::PowerLost {
-            if !twin.fs.chip().chip().is_powered() {
-                assert!(cut_armed, "seed {seed}, step {number}: it runs in circles");
-                tally.cuts += 1;
-                let Twin { fs, history, now_ns } = twin;
-                twin = mounted(fs.into_chip().into_chip(), rig, &history, now_ns, tally);
-            }
-            cut_armed = false;
-            twin.fs.chip_mut().chip_mut().faults_mut().cancel_cut();
-            twin.settle(Reading::Twice).map_err(within)?;
-            twin.history.forget_handles();
-        }
-    }
-    twin.fs.chip_mut().chip_mut().faults_mut().cancel_cut();
-    twin.compare()
+#[test]
+fn cuts_of_a_volume_and_its_drive_lose_nothing_synced() {
+    let setups = Setup::all_over(VolumeOver::Codesign).iter();
+    let thinned = |case: Case| Case { depth: Depth { again: [1, 0], ..case.depth }, ..case };
+    let mixed = setups.clone().flat_map(|setup| mixes(setup, Ground::Full, 0..1, MIX_STEPS));
+    let paired = setups.clone().flat_map(|setup| sequences(setup).unwrap()).step_by(EACH);
+    let formatted = setups.flat_map(|setup| formats(setup).unwrap()).step_by(EACH / 10);
+    let cases = mixed.chain(paired).chain(formatted).map(thinned).collect();
+    let report = Campaign { cases, threads: 2, fail_fast: false }.run(&|_| {});
+    let told: Vec<String> =
+        report.told.iter().map(|(_, case, violation)| format!("{violation}: {}", case.command(violation))).collect();
+    assert_eq!(told, [""; 0]);
+    assert!(report.findings.cuts > 5_000 && report.findings.double_cuts > 2_000, "{:?}", report.findings);
 }
 
 #[test]
 fn random_histories_over_a_drive_lose_nothing() {
     let seeds = std::env::var("FLEXFS_DRIVE_SEEDS").map_or(6, |seeds| seeds.parse().unwrap());
-    let mut tally = DriveTally::default();
+    let mut tally = Tally::default();
     for (profile, blocks, pages) in [("flexfs-mlc", 56, 32), ("codesign-mlc8", 96, 16), ("flexfs-slc", 56, 16)] {
         for (seed, policy) in
             (0..seeds).flat_map(|seed| [Policy::default(), Policy::NATIVE_ONLY].map(|policy| (seed, policy)))
         {
-            let rig = Rig::small(profile, blocks, pages, MountOptions { policy, ..MountOptions::default() }).unwrap();
-            run(&rig, seed, 300, &mut tally).map_err(|error| format!("{profile}, {policy}: {error}")).unwrap();
+            let options = MountOptions { policy, ..MountOptions::default() };
+            let rig = Rig::small(profile, blocks, pages, options).unwrap();
+            let rig = Rig { over: VolumeOver::Codesign, ..rig };
+            tally += Run::seeded(rig, seed, 300, 85, 40)
+                .map_err(|error| format!("{profile}, seed {seed}, {policy}: {error}"))
+                .unwrap();
         }
     }
-    assert!(
-        tally.cuts > 100 && tally.cuts_in_recoveries > 5 && tally.remounts > 100,
-        "{} {} {}",
-        tally.cuts,
-        tally.cuts_in_recoveries,
-        tally.remounts
-    );
+    assert!(tally.cuts > 100 && tally.remounts > 100, "{tally:?}");
+}
+
+/// Where every program and erase fails for a while no block is retired: each of these histories looks.
+#[test]
+fn failing_blocks_and_outages_lose_nothing_over_a_drive() {
+    let mut all = MediaRun::default();
+    for seed in 0..100 {
+        all += media_run(VolumeOver::Codesign, seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+    assert!(all.failures > 100 && all.tally.outages > 20 && all.written_beside > 50, "{all:?}");
 }
 
 /// Blocks that endure 20 cycles, overwritten twelve times over while half of the data stays, with ten power cuts between.

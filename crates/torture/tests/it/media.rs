@@ -5,7 +5,7 @@ use emulator::{BitErrors, Chip, Corruption, FaultConfig};
 use flexfs_core::{Error, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, SetAttr, kind};
 use nand::Nand;
 use torture::content::{Fill, Texture, mix};
-use torture::crash::{Rig, Run};
+use torture::crash::{Rig, Run, VolumeOver};
 use torture::files::{MediaRun, media_run};
 use torture::ops::Supply;
 
@@ -270,7 +270,7 @@ const COLLECTED_MIN: u64 = 750;
 fn failing_blocks_and_bit_errors_lose_nothing_and_damage_never_reads_wrong() {
     let mut all = MediaRun::default();
     for seed in 0..RUNS {
-        all += media_run(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        all += media_run(VolumeOver::Chip, seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
     println!("{RUNS} runs: {all:?}");
     assert!(all.failures > RUNS && all.corrected_bits > 1_000 * RUNS && all.refused_reads > RUNS / 2, "{all:?}");

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use emulator::{Chip, FaultConfig, Profile};
 use flexfs_core::{Error, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, kind};
 use torture::content::{Fill, Texture, mix};
-use torture::crash::Rig;
+use torture::crash::{Rig, VolumeOver};
 
 /// Seeds and cuts in each, unless the environment asks for more: `FLEXFS_SOAK_SEEDS=312 FLEXFS_SOAK_CUTS=70`.
 const SEEDS: u64 = 12;
@@ -58,7 +58,7 @@ fn rig(policy: Option<Policy>, page_bytes: u32, blocks: u32, cache_bytes: usize)
             (Profile::builtin("k9f5608u0m").unwrap().programming, profile.timing.slc.clone());
     }
     let options = MountOptions { policy: policy.unwrap_or_default(), cache_bytes, ..MountOptions::default() };
-    Rig { profile, faults: FaultConfig::power_cuts(0), options }
+    Rig { profile, faults: FaultConfig::power_cuts(0), options, over: VolumeOver::Chip }
 }
 
 /// A volume and what was written to it.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail};
 use emulator::Profile;
 use flexfs_core::Error;
-use lab::bench::{self, BenchBase, BenchError, Config, DieLoad, Distribution, DriveLoad, Progress, Report, Workload};
+use lab::bench::{self, BenchError, Config, DieLoad, Distribution, DriveLoad, Progress, Report, Workload};
 
 use crate::cli::Benchmark;
 use crate::output::{grouped, table};
@@ -47,7 +47,7 @@ fn count(args: &cli::Bench, workload: Workload, progress: Progress) -> Result<St
     let profile = chip(args, workload.default_bytes())?;
     let bytes = Some(profile.capacity_bytes());
     let idle_ns = args.idle.map(|ms| u64::from(ms) * 1_000_000);
-    let over = if args.over.is_some() { BenchBase::Codesign } else { BenchBase::Chip };
+    let over = args.over.unwrap_or_default();
     let config = Config { profile, bytes, policy: args.policy, idle_ns, over, ..Config::default() };
     // What the file system said of it is part of the error's own words.
     let report = bench::run(workload, &config, progress).map_err(|error| match error {

@@ -57,7 +57,7 @@ fn one_case(args: &cli::Torture) -> Result<Option<Case>> {
         (_, Some(seed), Some(keep), _) => Script::Mix { seed, keep: keep.clone(), failing: replay.failing },
         _ => return Ok(None),
     };
-    Ok(args.chip.map(|chip| Case::alone(chip, replay.ground, script)))
+    Ok(args.chip.map(|chip| Case::alone(chip.on(args.over.unwrap_or_default()), replay.ground, script)))
 }
 
 fn replay(case: &Case, args: &cli::Torture) -> Result<Report, String> {
@@ -76,7 +76,9 @@ fn replay(case: &Case, args: &cli::Torture) -> Result<Report, String> {
 }
 
 fn campaign(args: &cli::Torture) -> Result<Report, String> {
-    let setups: Vec<&Setup> = args.chip.map_or_else(|| Setup::all().iter().collect(), |chip| vec![chip]);
+    let over = args.over.unwrap_or_default();
+    let setups: Vec<&Setup> =
+        args.chip.map_or_else(|| Setup::all_over(over).iter().collect(), |chip| vec![chip.on(over)]);
     let mut cases = files::cases(&setups, args.exhaustive, args.seed)?;
     if args.fail_fast {
         // What a short one shows is shown soon, and easy to follow.
@@ -91,7 +93,8 @@ fn media(runs: u64, args: &cli::Torture) -> Result<MediaReport> {
     if let Some(missing) = keep.unwrap_or_default().iter().find(|&&step| step >= MEDIA_STEPS) {
         bail!("torture: --keep {missing}: the steps of a history are numbered 0 to {}", MEDIA_STEPS - 1);
     }
-    Ok(watched(|progress| files::media_runs(seeds, keep, threads(args), progress)))
+    let over = args.over.unwrap_or_default();
+    Ok(watched(|progress| files::media_runs(over, seeds, keep, threads(args), progress)))
 }
 
 fn threads(args: &cli::Torture) -> usize {
