@@ -48,7 +48,7 @@ struct OverwriteCosts {
     map_bytes: u64,
 }
 
-fn profile() -> Result<Profile, LayerError> {
+pub(super) fn profile() -> Result<Profile, LayerError> {
     let mut profile = Profile::builtin("codesign-mlc8")?;
     (profile.geometry.channels, profile.geometry.bits_per_cell) = (1, 1);
     profile.geometry.pages_per_block = PAGES_PER_BLOCK;
@@ -64,7 +64,7 @@ fn write_of(number: u64, files: u64) -> (u64, u64) {
     (mix(number ^ 0x5eed) % (files * FILE_PAGES), FILES * FILE_PAGES + number)
 }
 
-fn bytes_of(seed: u64) -> Vec<u8> {
+pub(super) fn bytes_of(seed: u64) -> Vec<u8> {
     (0..PAGE_BYTES as u64 / 8).flat_map(|word| mix(seed << 16 | word).to_le_bytes()).collect()
 }
 
@@ -92,11 +92,11 @@ fn expected(files: u64) -> Vec<u64> {
     seeds
 }
 
-fn told<T>(doing: &'static str, result: flexfs_core::Result<T>) -> Result<T, ExperimentError> {
+pub(super) fn told<T>(doing: &'static str, result: flexfs_core::Result<T>) -> Result<T, ExperimentError> {
     result.map_err(|source| PlayError::Fs { doing, source }.into())
 }
 
-fn drive_error(source: ftl::Error) -> ExperimentError {
+pub(super) fn drive_error(source: ftl::Error) -> ExperimentError {
     LayerError::Layer { doing: "using the drive", source }.into()
 }
 
@@ -157,7 +157,7 @@ fn file_system(files: u64) -> Result<OverwriteCosts, ExperimentError> {
     Ok(costs)
 }
 
-fn mounted<N: Nand>(chip: N) -> Result<Fs<N>, ExperimentError> {
+pub(super) fn mounted<N: Nand>(chip: N) -> Result<Fs<N>, ExperimentError> {
     let options = MountOptions { now_ns: BASE_NS, ..MountOptions::default() };
     Fs::mount(chip, options).map_err(|(_, source)| PlayError::Fs { doing: "mounting", source }.into())
 }
