@@ -1,12 +1,14 @@
-//! The chip under a volume: emulated, in an image file or in RAM, or real, behind an MTD device of Linux.
+//! The chip under a volume: emulated, in an image file or in RAM, real, behind an MTD device of Linux, or a drive that maps
+//! only blocks, on an emulated one.
 //!
-//! Invariant: the file system drives either in the same way; properties of emulated chips alone are asked for by
+//! Invariant: the file system drives all in the same way; properties of emulated chips alone are asked for by
 //! [`AnyChip::emulated`].
 
 use std::path::{Path, PathBuf};
 
 use emulator::{Chip, Counters, EmulatorError, Trace};
 use flexfs_core::{CellRecord, Error, recorded_cells};
+use ftl::BlockMapDrive;
 use mtd::{Mtd, MtdError, MtdNumber, PageReads};
 use nand::{Nand, NandWrapper};
 use torture::record::TracedChip;
@@ -21,6 +23,8 @@ const READS_VARIABLE: &str = "FLEXFS_MTD_READS";
 pub enum AnyChip {
     Emulated(Box<Chip>),
     Real(Box<CountedChip<Mtd>>),
+    /// The co-design's drive, on an emulated chip.
+    Drive(Box<BlockMapDrive<Chip>>),
 }
 
 /// Why a chip could not be opened.
@@ -39,6 +43,12 @@ impl OpenFailure {
 impl From<Chip> for AnyChip {
     fn from(chip: Chip) -> Self {
         Self::Emulated(Box::new(chip))
+    }
+}
+
+impl From<BlockMapDrive<Chip>> for AnyChip {
+    fn from(drive: BlockMapDrive<Chip>) -> Self {
+        Self::Drive(Box::new(drive))
     }
 }
 
@@ -79,6 +89,25 @@ impl AnyChip {
         Ok(Self::Real(Box::new(CountedChip::new(chip))))
     }
 
+    /// The drive on an emulated chip, which is only read for that. The chip itself, where there is none.
+    pub fn with_drive(self) -> Result<Self, Self> {
+        match self {
+            Self::Emulated(mut chip) => {
+                chip.forget_reads();
+                BlockMapDrive::start(*chip).map(Self::from).map_err(|(chip, _)| Self::from(chip))
+            }
+            other => Err(other),
+        }
+    }
+
+    /// The drive, if it is one.
+    pub fn drive(&self) -> Option<&BlockMapDrive<Chip>> {
+        match self {
+            Self::Drive(drive) => Some(drive),
+            Self::Emulated(_) | Self::Real(_) => None,
+        }
+    }
+
     /// Whether nobody knows how its cells are programmed: they hold more than one bit, and no volume on it tells more.
     pub fn lacks_cells(&self) -> bool {
         matches!(self, Self::Real(chip) if chip.inner().is_multi_level() && chip.geometry().bits_per_cell == 1)
@@ -87,15 +116,16 @@ impl AnyChip {
     /// The chip behind a device, if it is a real chip.
     pub fn real_mut(&mut self) -> Option<&mut Mtd> {
         match self {
-            Self::Emulated(_) => None,
+            Self::Emulated(_) | Self::Drive(_) => None,
             Self::Real(chip) => Some(chip.inner_mut()),
         }
     }
 
-    /// The emulated chip, if this is an emulated chip.
+    /// The emulated chip, if this is an emulated chip, or a drive on one.
     pub fn emulated(&self) -> Option<&Chip> {
         match self {
             Self::Emulated(chip) => Some(chip),
+            Self::Drive(drive) => Some(drive.chip()),
             Self::Real(_) => None,
         }
     }
@@ -104,6 +134,7 @@ impl AnyChip {
     pub fn emulated_mut(&mut self) -> Option<&mut Chip> {
         match self {
             Self::Emulated(chip) => Some(chip),
+            Self::Drive(drive) => Some(drive.chip_mut()),
             Self::Real(_) => None,
         }
     }
@@ -112,6 +143,7 @@ impl AnyChip {
     pub fn into_emulated(self) -> Result<Chip, PathBuf> {
         match self {
             Self::Emulated(chip) => Ok(*chip),
+            Self::Drive(drive) => Ok(drive.into_chip()),
             Self::Real(chip) => Err(chip.inner().path().to_path_buf()),
         }
     }
@@ -120,6 +152,7 @@ impl AnyChip {
     pub fn name(&self) -> &str {
         match self {
             Self::Emulated(chip) => &chip.profile().name,
+            Self::Drive(drive) => &drive.chip().profile().name,
             Self::Real(chip) => chip.inner().name(),
         }
     }
@@ -128,13 +161,14 @@ impl AnyChip {
     pub fn counters(&self) -> &Counters {
         match self {
             Self::Emulated(chip) => chip.counters(),
+            Self::Drive(drive) => drive.chip().counters(),
             Self::Real(chip) => chip.counters(),
         }
     }
 
     /// Forgets the reads of an image that is left as it is.
     pub fn forget_reads(&mut self) {
-        if let Self::Emulated(chip) = self {
+        if let Some(chip) = self.emulated_mut() {
             chip.forget_reads();
         }
     }
@@ -143,6 +177,7 @@ impl AnyChip {
     pub fn sync(&mut self) -> Result<(), EmulatorError> {
         match self {
             Self::Emulated(chip) => chip.sync_image(),
+            Self::Drive(drive) => drive.chip_mut().sync_image(),
             Self::Real(_) => Ok(()),
         }
     }
@@ -162,6 +197,7 @@ impl NandWrapper for AnyChip {
         match self {
             Self::Emulated(chip) => &**chip,
             Self::Real(chip) => &**chip,
+            Self::Drive(drive) => &**drive,
         }
     }
 
@@ -169,6 +205,7 @@ impl NandWrapper for AnyChip {
         match self {
             Self::Emulated(chip) => &mut **chip,
             Self::Real(chip) => &mut **chip,
+            Self::Drive(drive) => &mut **drive,
         }
     }
 }
@@ -180,7 +217,7 @@ impl TracedChip for AnyChip {
     }
 
     fn start_trace(&mut self) {
-        if let Self::Emulated(chip) = self {
+        if let Some(chip) = self.emulated_mut() {
             chip.start_trace(usize::MAX);
         }
     }

@@ -107,6 +107,11 @@ impl ChipFigures {
         text
     }
 
+    /// Erases of the block that was erased most often.
+    pub fn erases_max(&self) -> u32 {
+        self.extremes().1
+    }
+
     fn extremes(&self) -> (u32, u32) {
         let (least, most) = (self.erases.iter().min(), self.erases.iter().max());
         (least.copied().unwrap_or(0), most.copied().unwrap_or(0))

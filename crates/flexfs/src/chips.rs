@@ -3,7 +3,9 @@
 //! Invariant: a size that is refused comes with those beside it that are not, written as they may be typed.
 
 use emulator::{Chip, EmulatorError, Profile, ProfileError};
-use flexfs_core::{Error, FormatOptions, Fs, most_blocks};
+use flexfs_core::{Error, FormatOptions, Fs, most_blocks, spare_bytes_needed};
+use ftl::{DRIVE_TAG_BYTES, DriveFormat};
+use torture::crash::VolumeOver;
 
 use crate::output::grouped;
 use crate::size;
@@ -29,22 +31,47 @@ pub fn only_for_layers() -> impl Iterator<Item = &'static str> {
 
 /// A chip of that kind with `bytes` of native capacity; `flag` is how its size is asked for.
 pub fn sized(profile: &Profile, bytes: u64, flag: &str) -> Result<Profile, String> {
+    sized_over(VolumeOver::Chip, profile, bytes, flag)
+}
+
+/// The same for a volume over a drive, which needs more blocks, and more spare bytes.
+pub fn sized_over(over: VolumeOver, profile: &Profile, bytes: u64, flag: &str) -> Result<Profile, String> {
+    let shape = &profile.geometry;
+    let least = match over {
+        VolumeOver::Chip => LEAST_BLOCKS,
+        VolumeOver::Codesign => {
+            let needed = spare_bytes_needed(shape.page_bytes) + DRIVE_TAG_BYTES;
+            if shape.spare_bytes < needed {
+                return Err(format!(
+                    "{}: a page has {} spare bytes; over a drive {needed} are needed, {DRIVE_TAG_BYTES} of them for the drive",
+                    profile.name, shape.spare_bytes
+                ));
+            }
+            let dies = u32::from(shape.channels) * u32::from(shape.chips_per_channel) * u32::from(shape.dies_per_chip);
+            DriveFormat::chip_blocks(LEAST_BLOCKS as u32, dies).into()
+        }
+    };
     if let Err(why) = carries(profile, LEAST_BLOCKS) {
         return Err(format!("{}: {why}; take --profile {}", profile.name, NAMES.join(" or ")));
     }
-    let most = of_chip(profile).min(most_blocks(profile.geometry.page_bytes).into());
-    within(profile, bytes, flag, most)
+    let most = of_chip(profile).min(most_blocks(shape.page_bytes).into());
+    within(profile, bytes, flag, (least, most))
 }
 
 /// The same, whether or not chips of that kind carry a file system.
 pub fn fitted(profile: &Profile, bytes: u64, flag: &str) -> Result<Profile, String> {
-    within(profile, bytes, flag, of_chip(profile))
+    within(profile, bytes, flag, (LEAST_BLOCKS, of_chip(profile)))
 }
 
-/// A chip of at most so many blocks.
-fn within(profile: &Profile, bytes: u64, flag: &str, most_blocks: u64) -> Result<Profile, String> {
+/// A chip of so many blocks: from, to (both included).
+fn within(
+    profile: &Profile,
+    bytes: u64,
+    flag: &str,
+    (least_blocks, most_blocks): (u64, u64),
+) -> Result<Profile, String> {
     let (name, block) = (&profile.name, profile.block_bytes());
-    let (smallest, largest) = (block * LEAST_BLOCKS, block * most_blocks);
+    let (smallest, largest) = (block * least_blocks, block * most_blocks);
     let [asked, least, most] = [bytes, smallest, largest].map(size::typed);
     let multiple = format!("it must be a multiple of {block} bytes, from {least} on");
     if bytes < smallest {

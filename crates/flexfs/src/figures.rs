@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use emulator::{Counters, OpCounts};
 use flexfs_core::{Error, Fs, Info, Outlook, WorkKind, dump::BlockInfo};
+use ftl::DriveReport;
 use jiff::Timestamp;
 use nand::{Cause, Nand};
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use crate::chip_figures::ChipFigures;
 use crate::health::Health;
 use crate::monitor::Form;
 use crate::output::{grouped, listed, table};
-use crate::{size, time_span};
+use crate::{drive_figures, size, time_span};
 
 /// A volume's identity as people write one.
 pub fn volume_id(id: &[u8; 16]) -> String {
@@ -46,6 +47,8 @@ pub struct Live {
 pub struct Figures {
     image: String,
     chip: ChipFigures,
+    /// The drive between the volume and the chip, if there is one.
+    drive: Option<DriveReport>,
     /// What each block is, by the block's number.
     kinds: Vec<Kind>,
     info: Info,
@@ -105,7 +108,11 @@ impl Figures {
     /// The figures of the volume in an image.
     pub fn of(fs: &mut Fs<AnyChip>, image: &Path) -> Result<Self, Error> {
         let name = fs.chip().name().to_owned();
-        Self::of_chip(fs, &name, image)
+        let figures = Self::of_chip(fs, &name, image)?;
+        let Some(drive) = fs.chip().drive() else { return Ok(figures) };
+        // The erases that the core counts are those of logical blocks.
+        let chip = ChipFigures::of(drive.chip(), &name, drive.erases_of_good_blocks().collect());
+        Ok(Self { chip, drive: Some(drive.report()), ..figures })
     }
 
     /// The figures of the volume on a chip of this name.
@@ -116,6 +123,7 @@ impl Figures {
         Ok(Self {
             image: image.display().to_string(),
             chip: ChipFigures::of(fs.chip(), name, erases),
+            drive: None,
             kinds,
             info,
             damage: None,
@@ -142,7 +150,8 @@ impl Figures {
     }
 
     fn health(&self) -> Health {
-        Health::of(&self.info, self.chip.endurance[1])
+        let erases_max = if self.drive.is_some() { self.chip.erases_max() } else { self.info.erases_max };
+        Health::of(&self.info, erases_max, self.chip.endurance[1])
     }
 
     /// In a word: what is wrong with what it holds comes before what is wrong with the chip.
@@ -184,6 +193,7 @@ impl Figures {
             "image": self.image,
             "profile": self.chip.profile,
             "chip": self.chip.json(),
+            "drive": self.drive.as_ref().map(drive_figures::json),
             "volume_id": volume_id(&info.volume_id),
             "label": info.label,
             "version": info.version,
@@ -307,6 +317,9 @@ impl Figures {
             ("label", if info.label.is_empty() { "(none)".into() } else { info.label.clone() }),
             ("volume", volume_id(&info.volume_id)),
             ("chip", self.chip.line()),
+        ];
+        rows.extend(self.drive.iter().flat_map(drive_figures::rows));
+        rows.extend([
             (
                 "state",
                 format!(
@@ -341,7 +354,7 @@ impl Figures {
             ("erases", self.chip.wear_line()),
             ("programmed", written.join(", ")),
             ("health", self.said_of_health()),
-        ];
+        ]);
         rows.extend(info.life.iter().map(|life| ("life", said_of_life(life))));
         rows.extend(self.live.iter().flat_map(|live| self.live_rows(live)));
         let mut text = table(&rows);

@@ -5,6 +5,8 @@
 use flexfs_core::{Ended, Fs, Info};
 use nand::{CellMode, Nand};
 
+use crate::any_chip::AnyChip;
+
 /// Chips come with one bad block in so many at most; where there are more, as many good ones to spare are few, and so
 /// are these on any chip.
 const FACTORY_BAD: u32 = 50;
@@ -23,14 +25,17 @@ pub struct Health {
 
 impl Health {
     /// The health of the chip under a mounted volume; `None` where the volume cannot tell.
-    pub fn of_volume<N: Nand>(fs: &mut Fs<N>) -> Option<Self> {
+    pub fn of_volume(fs: &mut Fs<AnyChip>) -> Option<Self> {
         let endurance = fs.chip().endurance(CellMode::Native);
-        fs.info().ok().map(|info| Self::of(&info, endurance))
+        let info = fs.info().ok()?;
+        let of_drive = fs.chip().drive().and_then(|drive| drive.erases_of_good_blocks().max());
+        Some(Self::of(&info, of_drive.unwrap_or(info.erases_max), endurance))
     }
 
-    /// The health of a chip of which these are the figures, and whose blocks endure so many erases.
-    pub fn of(info: &Info, endurance: u32) -> Self {
-        let life_used = f64::from(info.erases_max) / f64::from(endurance.max(1));
+    /// The health of a chip of which these are the figures, whose most worn block was erased so often, and whose blocks endure so
+    /// many erases.
+    pub fn of(info: &Info, erases_max: u32, endurance: u32) -> Self {
+        let life_used = f64::from(erases_max) / f64::from(endurance.max(1));
         let (word, warning) = match info.ended {
             Some(Ended::NoBlocks) => (
                 "at its end",
@@ -117,7 +122,7 @@ mod tests {
         let told = |change: &dyn Fn(&mut Info)| {
             let mut info = new();
             change(&mut info);
-            let health = Health::of(&info, ENDURANCE);
+            let health = Health::of(&info, info.erases_max, ENDURANCE);
             (health.word, health.warning.unwrap_or_default())
         };
         assert_eq!(told(&|_| {}), ("good", ""));

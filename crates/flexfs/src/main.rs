@@ -27,6 +27,7 @@ mod clock;
 mod cmd;
 mod counted_chip;
 mod destination;
+mod drive_figures;
 mod figures;
 mod foreign;
 mod fuse;

@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use emulator::{Chip, EmulatorError, Profile};
 use flexfs_core::{Error, FormatOptions, Fs, MountOptions, Times};
+use ftl::{BlockMapDrive, DriveFormat};
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use rustix::rand::GetRandomFlags;
+use torture::crash::VolumeOver;
 
 use crate::any_chip::{AnyChip, OpenFailure, is_below_devices};
 use crate::clock::now_ns;
@@ -40,13 +42,15 @@ impl<'a> NewChip<'a> {
 /// What a new image with a file system is to be.
 pub struct NewImage<'a> {
     pub chip: NewChip<'a>,
+    /// What stands between the file system and the chip.
+    pub over: VolumeOver,
     pub format: FormatOptions,
 }
 
 impl<'a> NewImage<'a> {
     /// An image like no other, with an empty volume that belongs to the caller.
     pub fn unique(profile: &'a Profile, label: &str) -> Result<Self> {
-        Ok(Self { chip: NewChip::unique(profile)?, format: format_options(label)? })
+        Ok(Self { chip: NewChip::unique(profile)?, over: VolumeOver::Chip, format: format_options(label)? })
     }
 }
 
@@ -73,19 +77,32 @@ pub fn make_filled(
         Error::Unsuitable(_) => anyhow!("{}: {error}; choose another size or --profile", path.display()),
         error => anyhow!("{}: {}", path.display(), explain(&error, path)),
     };
-    make_with(path, &new.chip, |mut chip, draft| {
+    make_with(path, &new.chip, |chip, draft| {
+        let mut chip = match new.over {
+            VolumeOver::Chip => AnyChip::from(chip),
+            VolumeOver::Codesign => made_drive(chip, &new.format, path)?,
+        };
         Fs::format(&mut chip, &new.format).map_err(told)?;
         // The time of the format, so that what is mounted and unmounted here does not depend on the clock; the times of
         // files are those of what they are filled from.
         let now_ns = new.format.now_ns;
         let options = MountOptions { times: Times::OfCaller, now_ns, ..MountOptions::default() };
-        let mut fs = Fs::mount(AnyChip::from(chip), options).map_err(|(_, error)| told(error))?;
+        let mut fs = Fs::mount(chip, options).map_err(|(_, error)| told(error))?;
         fill(&mut fs, draft)?;
         let (chip, unmounted) = fs.unmount(now_ns);
         unmounted.map_err(told)?;
         let chip = chip.into_emulated().map_err(|device| anyhow!("{}: not an image", device.display()))?;
         Ok((chip, ()))
     })
+}
+
+/// Makes a drive of a new chip; its number is part of the volume's identity.
+fn made_drive(chip: Chip, format: &FormatOptions, path: &Path) -> Result<AnyChip> {
+    let [first, second, third, fourth, ..] = format.volume_id;
+    let drive = DriveFormat { number: u32::from_le_bytes([first, second, third, fourth]), blank: true };
+    let made = BlockMapDrive::create(chip, &drive);
+    made.map(AnyChip::from)
+        .map_err(|(_, error)| anyhow!("{}: {error}; choose another size or --profile", path.display()))
 }
 
 /// Makes a chip in a new image file and has `format` make of it what the image is to hold; what `format` gets beside it is

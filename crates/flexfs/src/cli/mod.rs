@@ -18,6 +18,7 @@ mod values;
 
 use std::path::PathBuf;
 
+use ::torture::crash::VolumeOver;
 use clap::{Args, Parser, Subcommand};
 use emulator::Profile;
 use flexfs_core::wear::Goal;
@@ -35,7 +36,7 @@ pub use settings::Settings;
 pub use top::Top;
 pub use torture::{Formatted, Torture};
 pub use values::Benchmark;
-use values::{label, lifetime, number, owner, profile, profile_help, uuid};
+use values::{drive, label, lifetime, number, owner, profile, profile_help, uuid};
 
 /// Exit status of a command line that is no order, of every command but `fsck`.
 pub const WRONG_USAGE: u8 = 2;
@@ -90,12 +91,16 @@ Examples:
   flexfs mkfs flash.img --size 64MiB --force      replace what flash.img was
   flexfs mkfs flash.img --size 64MiB --from root --owner 0:0
   flexfs mkfs flash.img --size 64MiB --ftl log-block  sectors, not files
+  flexfs mkfs flash.img --size 64MiB --over codesign  over a drive
   flexfs mkfs /dev/mtd3                           a real chip (docs/MTD.md)
 
 The image is sparse: it takes on disk what has been written to the chip, and a little more.
 With --from the same tree and the same options give the same image, byte for byte: all times are the source's
 times of modification, the volume is as old as SOURCE_DATE_EPOCH says or else as the newest of them, and its
 identity follows from all that is in it.
+With --over codesign the chip becomes a drive whose translation layer maps only blocks, and the file system stands on
+that (docs/FTL.md). All other commands find the drive by themselves; info shows its map and its channels. A mount waits for each
+operation, as it does on a bare chip, however many channels there are.
 With --ftl the chip carries a block device of sectors that can be overwritten (docs/FTL.md): info, fsck and dump show it,
 mount does not; --profile may then be a chip of small pages too.
 Nothing is changed on any failure; with --force the old file is replaced at the very end.")]
@@ -126,6 +131,9 @@ pub struct Mkfs {
     /// The volume's identity [default: by chance, or with --from by what is in it]
     #[arg(long, value_name = "UUID", value_parser = uuid)]
     pub volume_id: Option<[u8; 16]>,
+    /// Put a drive that maps only blocks between the file system and the chip
+    #[arg(long, value_name = "DRIVE", value_parser = drive(), conflicts_with = "ftl")]
+    pub over: Option<VolumeOver>,
     /// Replace an existing file; erase a chip that is not blank
     #[arg(long)]
     pub force: bool,

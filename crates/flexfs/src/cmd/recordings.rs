@@ -56,6 +56,12 @@ impl Files {
             recordings.trace = Some(begun);
         }
         if let Some((file, header)) = &self.decisions {
+            if fs.chip().drive().is_some() {
+                bail!(
+                    "{}: decisions are recorded on a bare chip, not over a drive; leave that out",
+                    file.path().display()
+                );
+            }
             let begun = Recorder::begin(writer(file)?, header, fs).map_err(|error| told(file.path(), &error))?;
             recordings.decisions = Some(begun);
         }

@@ -9,6 +9,7 @@ use flexfs_core::{Error, Fs, MountOptions};
 
 use super::chip::open_chip;
 use super::explain;
+use super::volume::mount;
 use crate::any_chip::AnyChip;
 use crate::clock::now_ns;
 use crate::translation::FtlImage;
@@ -32,7 +33,7 @@ pub fn probe(path: &Path) -> Result<Content> {
 impl Content {
     /// The content of a chip; a file system is mounted with these options.
     pub(super) fn on(chip: AnyChip, options: MountOptions) -> Self {
-        let (mut chip, error) = match Fs::mount(chip, options) {
+        let (mut chip, error) = match mount(chip, options) {
             Ok(fs) => return Content::Files(Box::new(fs)),
             Err(refused) => refused,
         };

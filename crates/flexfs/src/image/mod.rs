@@ -7,8 +7,10 @@ mod advice;
 mod chip;
 mod content;
 mod files;
+mod volume;
 
 pub use advice::{explain, is_full_disk};
 pub use chip::{open_chip, open_chip_to_format, open_chip_unless, open_emulated, refused};
 pub use content::{Content, probe};
 pub use files::{change, leave, open};
+pub use volume::mount;

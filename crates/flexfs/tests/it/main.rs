@@ -10,6 +10,7 @@ mod cli;
 mod common;
 mod damaged;
 mod destinations;
+mod drive_images;
 mod dump;
 mod ends;
 mod file_handles;

@@ -8,12 +8,13 @@ use anyhow::{Result, anyhow, bail};
 use flexfs_core::dump::{AnchorInfo, BlockInfo, IndexEntry, SlotState, SlotTag};
 use flexfs_core::{Error, Fs, ManagerRecord};
 use jiff::Timestamp;
+use nand::Nand;
 use serde_json::{Value, json};
 
 use super::block_map;
 use crate::any_chip::AnyChip;
 use crate::output::{grouped, table};
-use crate::{cli, image};
+use crate::{cli, drive_figures, image};
 
 /// Writes the part of a file system that was asked for.
 pub fn write(fs: &mut Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
@@ -32,10 +33,19 @@ fn overview(fs: &Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Result<
     let anchor = fs.anchor().ok_or_else(|| anyhow!("{}: no anchor was read", args.image.display()))?;
     if args.json {
         let blocks: Vec<Value> = blocks.iter().map(block_json).collect();
-        writeln!(out, "{}", json!({ "image": args.image, "anchor": anchor_json(&anchor), "blocks": blocks }))?;
+        let drive = fs.chip().drive().map(|drive| drive_figures::json(&drive.report()));
+        writeln!(
+            out,
+            "{}",
+            json!({ "image": args.image, "anchor": anchor_json(&anchor), "drive": drive, "blocks": blocks })
+        )?;
         return Ok(());
     }
-    writeln!(out, "{}\n", anchor_table(&anchor))?;
+    writeln!(out, "{}", anchor_table(&anchor))?;
+    if let Some(drive) = fs.chip().drive() {
+        writeln!(out, "{}", table(&drive_figures::rows(&drive.report())))?;
+    }
+    writeln!(out)?;
     block_map(blocks.iter().map(letter), out)?;
     writeln!(
         out,
@@ -151,18 +161,54 @@ fn time(ns: i64) -> String {
     Timestamp::from_nanosecond(ns.into()).map_or_else(|_| format!("{ns} ns"), |time| time.to_string())
 }
 
+/// What a block's number says: the channel and the die stand in its low digits.
+struct BlockAddress {
+    channel: u32,
+    die: u32,
+    block_on_die: u32,
+    /// The block of the chip that a drive gave it; `None` while it holds nothing, or on a bare chip.
+    physical_block: Option<u32>,
+}
+
+impl BlockAddress {
+    fn of(chip: &AnyChip, block: u32) -> Self {
+        let geometry = chip.geometry();
+        Self {
+            channel: geometry.channel_of(block),
+            die: geometry.die_of(block),
+            block_on_die: geometry.block_on_die(block),
+            physical_block: chip.drive().and_then(|drive| drive.physical(block)),
+        }
+    }
+
+    fn line(&self) -> String {
+        let Self { channel, die, block_on_die, physical_block } = self;
+        let physical = physical_block.map_or_else(String::new, |physical| format!("; physical block {physical}"));
+        format!("address: channel {channel}, die {die}, block {block_on_die} of the die{physical}")
+    }
+}
+
 /// The slots of one block.
 fn block_slots(fs: &mut Fs<AnyChip>, args: &cli::Dump, block: u32, out: &mut impl Write) -> Result<()> {
     let blocks = fs.blocks().count();
     let Some(info) = fs.blocks().nth(block as usize) else {
         bail!("{}: there is no block {block}; the last one is {}", args.image.display(), blocks - 1)
     };
+    let address = BlockAddress::of(fs.chip(), block);
     if args.json {
-        writeln!(out, "{}", block_json(&info))?;
+        let mut object = block_json(&info);
+        object["address"] = json!({
+            "channel": address.channel,
+            "die": address.die,
+            "block_on_die": address.block_on_die,
+            "physical_block": address.physical_block,
+        });
+        writeln!(out, "{object}")?;
     } else {
         let mode = if info.native { "native" } else { "SLC" };
         let (used_as, live) = (info.used_as, grouped(info.live_bytes.into()));
         writeln!(out, "block {block}: {used_as}, {mode}, {} erases, {live} bytes live", info.erases)?;
+        writeln!(out, "{}", address.line())?;
     }
     let mut outcome = Ok(());
     fs.slots(block, &mut |slot, state| {

@@ -160,5 +160,6 @@ fn how_to_make_anew(chip: &AnyChip, path: &Path) -> String {
     let kind = emulated.profile().name.as_str();
     let kind = if kind == Profile::DEFAULT { String::new() } else { format!(" --profile {kind}") };
     let size = size::typed(emulated.geometry().native_bytes());
-    format!("make a new image with `flexfs mkfs NEW --size {size}{kind} --from DIR`")
+    let over = if chip.drive().is_some() { " --over codesign" } else { "" };
+    format!("make a new image with `flexfs mkfs NEW --size {size}{kind}{over} --from DIR`")
 }

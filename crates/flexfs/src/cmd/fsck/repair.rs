@@ -38,7 +38,7 @@ pub fn repair(path: &Path, everything: bool) -> Result<Repaired> {
     let chip = image::open_chip(path, false)?;
     let options = MountOptions { now_ns: now_ns(), cache_bytes: HOST_CACHE_BYTES, ..MountOptions::default() };
     let told = |error: Error| anyhow!("{}: {}", path.display(), image::explain(&error, path));
-    let (fs, repaired) = match Fs::mount(chip, options.clone()) {
+    let (fs, repaired) = match image::mount(chip, options.clone()) {
         Ok(fs) => mend(fs, everything, &options).map_err(told)?,
         Err((chip, Error::Corrupt { .. } | Error::NotFlexfs(_))) if everything => {
             rebuild(chip, &options).map_err(told)?

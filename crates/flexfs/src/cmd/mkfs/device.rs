@@ -51,6 +51,9 @@ fn check_options(args: &cli::Mkfs) -> Result<()> {
     if args.layer.ftl.is_some() {
         bail!("{path}: --ftl makes images; leave it out, or name an image file");
     }
+    if args.over.is_some() {
+        bail!("{path}: --over makes images; leave it out, or name an image file");
+    }
     if args.size.is_some() {
         bail!("{path}: a device has a size of its own; leave out --size");
     }

@@ -14,6 +14,7 @@ use emulator::Profile;
 use flexfs_core::{FormatOptions, ROOT_INO};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use torture::crash::VolumeOver;
 
 use crate::any_chip::is_device;
 use crate::host::At;
@@ -51,12 +52,14 @@ pub fn run(args: &cli::Mkfs) -> Result<ExitCode> {
         return sectors::run(args, size, scheme);
     }
     let path = args.image.display();
-    let profile = chips::sized(&args.profile.clone().unwrap_or_default(), size, "--size")
+    let over = args.over.unwrap_or_default();
+    let profile = chips::sized_over(over, &args.profile.clone().unwrap_or_default(), size, "--size")
         .map_err(|why| anyhow!("{path}: {why}"))?;
     match &args.from {
         None => {
             let mut new = NewImage::unique(&profile, &args.label)?;
             new.chip.replace = args.force;
+            new.over = over;
             new.format.volume_id = args.volume_id.unwrap_or(new.format.volume_id);
             new.format.goal = args.lifetime;
             new_image::make(&args.image, &new)?;
@@ -72,6 +75,7 @@ fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
     ensure!(source.is_dir(), "{}: not a directory; name one with what the image shall hold", source.display());
     let survey = survey(&source, args.owner)?;
     let hash = Sha256::new().chain_update(survey.hash).chain_update(profile.to_toml()?).chain_update(&args.label);
+    let hash = if args.over.is_some() { hash.chain_update(VolumeOver::CODESIGN) } else { hash };
     let hash: [u8; 32] = hash.finalize().into();
     let id = uuid::Builder::from_custom_bytes(std::array::from_fn(|index| hash[index])).into_uuid().into_bytes();
     let now_ns = source_date_ns()?.unwrap_or(survey.newest_ns);
@@ -81,6 +85,7 @@ fn make_from(source: &Path, args: &cli::Mkfs, profile: &Profile) -> Result<()> {
             seed: u64::from_le_bytes(std::array::from_fn(|index| hash[16 + index])),
             replace: args.force,
         },
+        over: args.over.unwrap_or_default(),
         format: FormatOptions {
             volume_id: args.volume_id.unwrap_or(id),
             label: args.label.clone(),
@@ -118,6 +123,7 @@ fn report(args: &cli::Mkfs, chip: &MadeChip) -> Result<ExitCode> {
         let object = json!({
             "image": args.image,
             "profile": chip.name,
+            "over": args.over.map(|_| VolumeOver::CODESIGN),
             "chip_bytes": chip.bytes,
             "block_bytes": chip.block_bytes,
             "capacity_bytes": info.capacity_bytes,
@@ -138,6 +144,7 @@ fn report(args: &cli::Mkfs, chip: &MadeChip) -> Result<ExitCode> {
         }
         None => String::new(),
     };
-    output::say(&format!("{path}: a {size} chip ({}), formatted, {usable} for files{filled}", chip.name))?;
+    let over = if args.over.is_some() { ", a drive that maps only blocks (codesign)" } else { "" };
+    output::say(&format!("{path}: a {size} chip ({}){over}, formatted, {usable} for files{filled}", chip.name))?;
     Ok(ExitCode::SUCCESS)
 }
