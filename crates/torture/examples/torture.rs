@@ -1,12 +1,14 @@
 //! Tortures one kind of chip, or one translation layer, until something is found, for `suites/mutants`: the part of the program that it needs, which
 //! builds in a fraction of the time.
 //!
-//! `cargo run --release -p torture --example torture -- --chip CHIP [--format used] | --ftl SCHEME` prints how many violations there are, and
+//! `cargo run --release -p torture --example torture -- [--over codesign] --chip CHIP | --chip CHIP --format used |
+//! --over codesign --media N | --ftl SCHEME` prints how many violations there are, and
 //! the first one and how to see it again; a JSON object in a line. Exit status: 0 if there is none, 1 if there are, 2 if
 //! it could not run.
 
 use std::process::ExitCode;
 
+use torture::crash::VolumeOver;
 use torture::files::{self, Base, Campaign, Case, Cuts, Ground, Report, Script, Setup};
 use torture::sectors;
 
@@ -31,6 +33,21 @@ fn format_used(setup: &'static Setup) -> Result<Report, String> {
     Ok(Report { findings, violations: found.len(), told })
 }
 
+/// Random histories over a drive on a failing medium.
+fn failing_media(runs: &str) -> Result<usize, String> {
+    let threads = std::thread::available_parallelism().map_or(1, Into::into);
+    let runs: u64 = runs.parse().map_err(|_| format!("{runs} is no number"))?;
+    let report = files::media_runs(VolumeOver::Codesign, SEED..SEED + runs, None, threads, &|_| {});
+    let first = report.violations.first();
+    let object = serde_json::json!({
+        "violations": report.violations.len(),
+        "error": first.map(|violation| violation.error.clone()),
+        "replay": first.map(files::MediaViolation::command),
+    });
+    println!("{object}");
+    Ok(report.violations.len())
+}
+
 /// The histories of a translation layer that the program runs.
 fn translation_layer(scheme: &str) -> Result<usize, String> {
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
@@ -51,9 +68,15 @@ fn run(arguments: &[String]) -> Result<usize, String> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let report = match arguments[..] {
         ["--ftl", scheme] => return translation_layer(scheme),
+        ["--over", "codesign", "--media", runs] => return failing_media(runs),
+        ["--over", "codesign", "--chip", chip] => slice(Setup::named(chip)?.on(VolumeOver::Codesign))?,
         ["--chip", chip] => slice(Setup::named(chip)?)?,
         ["--chip", chip, "--format", "used"] => format_used(Setup::named(chip)?)?,
-        _ => return Err("say --chip CHIP, --chip CHIP --format used, or --ftl SCHEME".into()),
+        _ => {
+            return Err("say [--over codesign] --chip CHIP, --chip CHIP --format used, --over codesign --media N, or \
+                        --ftl SCHEME"
+                .into());
+        }
     };
     let first = report.told.first();
     let object = serde_json::json!({

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::common::{Dice, Mount, assert_clean, detach, flexfs, image, need, need_root, wait_for};
+use crate::common::{Dice, Mount, assert_clean, detach, flexfs, info, need, need_root, run, wait_for};
 use crate::git::Git;
 use crate::sqlite::{ROLLBACK_JOURNALS, Sqlite};
 
@@ -69,12 +69,14 @@ pub struct Rounds {
 
 impl Rounds {
     /// An image with two databases, a repository, and a large file that stays.
-    pub fn begin(seed: u64) -> Self {
+    pub fn begin(seed: u64, over: Option<&str>) -> Self {
         need_root("takes dead mounts off the tree");
         need("git");
-        println!("kill -9: seed {seed}");
+        println!("kill -9: seed {seed}, over {}", over.unwrap_or("a chip"));
         let dir = tempfile::tempdir().unwrap();
-        let image = image(dir.path(), IMAGE);
+        let image = dir.path().join("flash.img");
+        run(flexfs(["mkfs", "--size", IMAGE]).args(over.map(|drive| format!("--over={drive}"))).arg(&image));
+        assert_eq!(info(&image)["drive"]["kind"].as_str(), over);
         let idle = Dice::new(seed).bytes(IDLE_BYTES);
         let mount = Mount::new(&image);
         fs::write(mount.join("idle"), &idle).unwrap();
