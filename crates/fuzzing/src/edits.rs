@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use emulator::{Chip, Corruption};
 use nand::Nand;
+use torture::crash::VolumeOver;
 
 use crate::exercise::Use;
 use crate::fields::{self, Field};
@@ -159,7 +160,7 @@ impl Input {
 
     /// Damages the volume, then uses it.
     pub fn run(&self) {
-        crate::exercise::exercise(self.damaged(), &self.usage);
+        crate::exercise::exercise(self.damaged(), VolumeOver::Chip, &self.usage);
     }
 
     fn damaged(&self) -> Chip {

@@ -4,12 +4,14 @@
 //! grows. Invariants, all checked: a read-only mount programs and erases nothing, nor does one that is refused, and no
 //! call claims to have read more than its buffer holds.
 
+use std::ops::Deref;
+
 use emulator::Chip;
 use flexfs_core::{
     Atime, Compression, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, RenameMode, Result, SetAttr, kind,
 };
 use nand::Nand;
-use torture::crash::BASE_NS;
+use torture::crash::{BASE_NS, VolumeOver};
 
 use crate::metered::Metered;
 
@@ -74,8 +76,23 @@ impl Use {
     }
 }
 
-/// Uses what is on a chip; `usage` says how.
-pub fn exercise(chip: Chip, usage: &Use) {
+/// How a volume over something is used.
+struct MountUse<'a> {
+    over: VolumeOver,
+    usage: &'a Use,
+}
+
+impl Deref for MountUse<'_> {
+    type Target = Use;
+
+    fn deref(&self) -> &Use {
+        self.usage
+    }
+}
+
+/// Uses what is on a chip, or over the drive on it; `usage` says how.
+pub fn exercise(chip: Chip, over: VolumeOver, usage: &Use) {
+    let usage = &MountUse { over, usage };
     let mut chip = Metered::new(chip);
     if usage.looks_first {
         chip = look_only(chip, usage);
@@ -119,7 +136,7 @@ pub fn exercise(chip: Chip, usage: &Use) {
 }
 
 /// Builds the volume again of what stands on the chip. Whatever comes of it can be mounted.
-fn salvage(mut chip: Metered, usage: &Use) {
+fn salvage(mut chip: Metered, usage: &MountUse) {
     chip.refill();
     let Ok((mut fs, _)) = Fs::salvage(chip, [7; 16], usage.options(false), &mut |_, _| {}) else { return };
     look(&mut fs, SOME_INODES);
@@ -134,7 +151,9 @@ fn salvage(mut chip: Metered, usage: &Use) {
 }
 
 /// Mounts, or gives the chip back.
-fn mount(mut chip: Metered, usage: &Use, read_only: bool) -> std::result::Result<Fs<Metered>, Metered> {
+fn mount(mut chip: Metered, usage: &MountUse, read_only: bool) -> std::result::Result<Fs<Metered>, Metered> {
+    chip.refill();
+    let mut chip = chip.restarted(usage.over)?;
     chip.refill();
     Fs::mount(chip, usage.options(read_only)).map_err(|(chip, error)| {
         let _told = error.to_string();
@@ -148,7 +167,7 @@ fn unmount(mut fs: Fs<Metered>) -> Metered {
     chip
 }
 
-fn look_only(chip: Metered, usage: &Use) -> Metered {
+fn look_only(chip: Metered, usage: &MountUse) -> Metered {
     let before = chip.chip().operations();
     let chip = match mount(chip, usage, true) {
         Ok(mut fs) => {
@@ -282,7 +301,7 @@ fn inspect(fs: &mut Fs<Metered>) {
 }
 
 /// One of each call that changes something, on what was found.
-fn change(fs: &mut Fs<Metered>, seen: &[Ino], usage: &Use) {
+fn change(fs: &mut Fs<Metered>, seen: &[Ino], usage: &MountUse) {
     const FILE: NewNode = NewNode { mode: kind::FILE | 0o600, uid: 0, gid: 0, rdev: 0 };
     let seed = usize::from(usage.seed);
     let pick = |number: usize| seen[(seed * 7 + number * 13) % seen.len()];
@@ -359,7 +378,7 @@ mod tests {
         assert!(findings.is_empty(), "{findings:?}");
         let (chip, outcome) = fs.unmount(NOW_NS);
         outcome?;
-        exercise(chip, &usage);
+        exercise(chip, VolumeOver::Chip, &usage);
         Ok(())
     }
 

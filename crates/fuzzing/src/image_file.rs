@@ -145,7 +145,7 @@ impl Input {
             }
         };
         chip.snapshot();
-        exercise(chip, &self.usage);
+        exercise(chip, VolumeOver::Chip, &self.usage);
         if let Err(error) = Chip::open_image(&FILE.path, self.read_only) {
             panic!("what was opened once is refused: {error}");
         }

@@ -1,44 +1,105 @@
-//! A chip that counts what is asked of it, so that a file system that runs in circles is caught where it does.
+//! A chip that counts what is asked of it, so that a file system that runs in circles is caught where it does; and a volume's
+//! chip, which is metered, or a drive on one.
 //!
 //! Invariant: apart from the panic at the end of the allowance it behaves as the chip inside.
 
 use emulator::Chip;
+use ftl::BlockMapDrive;
 use nand::{Cause, CellMode, Failure, Nand, NandError, NandWrapper, PageRead, ReadInfo};
+use torture::crash::VolumeOver;
 
 /// Operations of the chip that one call may take. The volumes have a few hundred pages; a check reads each some times.
 const OPERATIONS_PER_CALL: u64 = 30_000;
 
-/// The wrapper.
-pub(crate) struct Metered {
-    chip: Box<Chip>,
-    left: u64,
+/// What a volume is over: a metered chip, or a drive on one.
+pub(crate) enum Metered {
+    Bare(MeteredChip),
+    Drive(Box<BlockMapDrive<MeteredChip>>),
 }
 
 impl Metered {
     pub(crate) fn new(chip: Chip) -> Self {
-        Self { chip: Box::new(chip), left: OPERATIONS_PER_CALL }
+        Self::Bare(MeteredChip { chip: Box::new(chip), left: OPERATIONS_PER_CALL })
+    }
+
+    /// The chip with what is over it left out.
+    fn into_bare(self) -> MeteredChip {
+        match self {
+            Self::Bare(chip) => chip,
+            Self::Drive(drive) => drive.into_chip(),
+        }
+    }
+
+    /// What is found after the power was off.
+    pub(crate) fn restarted(self, over: VolumeOver) -> Result<Self, Self> {
+        match over {
+            VolumeOver::Chip => Ok(self),
+            VolumeOver::Codesign => match BlockMapDrive::start(self.into_bare()) {
+                Ok(drive) => Ok(Self::Drive(Box::new(drive))),
+                Err((chip, error)) => {
+                    assert!(!error.to_string().is_empty());
+                    Err(Self::Bare(chip))
+                }
+            },
+        }
+    }
+
+    fn metered_mut(&mut self) -> &mut MeteredChip {
+        match self {
+            Self::Bare(chip) => chip,
+            Self::Drive(drive) => drive.chip_mut(),
+        }
     }
 
     /// Another call begins.
     pub(crate) fn refill(&mut self) {
-        self.left = OPERATIONS_PER_CALL;
+        self.metered_mut().left = OPERATIONS_PER_CALL;
     }
 
     pub(crate) fn chip(&self) -> &Chip {
-        &self.chip
+        match self {
+            Self::Bare(chip) => &chip.chip,
+            Self::Drive(drive) => &drive.chip().chip,
+        }
     }
 
     pub(crate) fn chip_mut(&mut self) -> &mut Chip {
-        &mut self.chip
+        &mut self.metered_mut().chip
+    }
+}
+
+impl NandWrapper for Metered {
+    type Inner = dyn Nand;
+
+    fn inner(&self) -> &Self::Inner {
+        match self {
+            Self::Bare(chip) => chip,
+            Self::Drive(drive) => &**drive,
+        }
     }
 
+    fn inner_mut(&mut self) -> &mut Self::Inner {
+        match self {
+            Self::Bare(chip) => chip,
+            Self::Drive(drive) => &mut **drive,
+        }
+    }
+}
+
+/// The wrapper.
+pub(crate) struct MeteredChip {
+    chip: Box<Chip>,
+    left: u64,
+}
+
+impl MeteredChip {
     fn spend(&mut self) {
         assert!(self.left > 0, "one call took {OPERATIONS_PER_CALL} operations of the chip and was not done");
         self.left -= 1;
     }
 }
 
-impl NandWrapper for Metered {
+impl NandWrapper for MeteredChip {
     type Inner = Chip;
 
     fn inner(&self) -> &Chip {

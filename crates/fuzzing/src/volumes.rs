@@ -7,8 +7,9 @@ use std::sync::LazyLock;
 
 use emulator::{Chip, FaultConfig, Profile};
 use flexfs_core::{Compression, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, Result, SetAttr, kind};
+use ftl::DRIVE_TAG_BYTES;
 use torture::content::{Fill, Texture};
-use torture::crash::{BASE_NS, Rig, VolumeOver};
+use torture::crash::{BASE_NS, Emulated, Rig, Tap, TestedChip, VolumeOver};
 
 /// Small files in one directory: enough for an index of two levels.
 const SMALL_FILES: u64 = 70;
@@ -34,6 +35,22 @@ pub fn volumes() -> &'static [Volume] {
         both.collect()
     });
     &VOLUMES
+}
+
+/// Volumes over drives, on chips of one die and of eight.
+pub fn drives() -> &'static [Volume] {
+    static DRIVES: LazyLock<Vec<Volume>> = LazyLock::new(|| {
+        let kinds =
+            [("a drive", cut_down("flexfs-mlc", 36, 16)), ("a drive of 8 dies", cut_down("codesign-mlc8", 64, 16))];
+        let both = kinds.into_iter().flat_map(|(name, mut profile)| {
+            profile.geometry.spare_bytes += DRIVE_TAG_BYTES;
+            let made = make_over(VolumeOver::Codesign, &profile);
+            let [clean, unclean] = made.unwrap_or_else(|error| panic!("making the volume over {name}: {error}"));
+            [Volume { name, chip: clean }, Volume { name, chip: unclean }]
+        });
+        both.collect()
+    });
+    &DRIVES
 }
 
 fn cut_down(name: &str, blocks: u32, pages_per_block: u32) -> Profile {
@@ -63,15 +80,16 @@ fn many_blocks() -> Profile {
 
 /// Unmounted, and with the power cut in the middle of use.
 fn make(profile: &Profile) -> std::result::Result<[Chip; 2], String> {
+    make_over(VolumeOver::Chip, profile)
+}
+
+/// The same over a chip or a drive.
+fn make_over(over: VolumeOver, profile: &Profile) -> std::result::Result<[Chip; 2], String> {
     let options = MountOptions { cache_bytes: 128 << 10, now_ns: BASE_NS, ..MountOptions::default() };
-    let rig = Rig {
-        profile: profile.clone(),
-        faults: FaultConfig::default(),
-        options: options.clone(),
-        over: VolumeOver::Chip,
-    };
-    let mut fs = rig.format(rig.chip(1)?, 1)?.fs;
+    let rig = Rig { profile: profile.clone(), faults: FaultConfig::default(), options: options.clone(), over };
+    let mut fs = rig.format(rig.tested(rig.chip(1)?, 1)?, 1)?.fs;
     let mount = |chip, policy, compression| {
+        let chip = TestedChip::opened(Tap::new(chip, rig.faults.clone()), over)?;
         Fs::mount(chip, MountOptions { policy, compression, ..options.clone() }).map_err(|(_, error)| error.to_string())
     };
     let said = |error: flexfs_core::Error| error.to_string();
@@ -81,15 +99,15 @@ fn make(profile: &Profile) -> std::result::Result<[Chip; 2], String> {
     let mut fs = mount(unmounted(fs)?, Policy::BASELINE, Compression::None)?;
     wear(&mut fs).map_err(said)?;
     leave_things_open(&mut fs).map_err(said)?;
-    let mut cut = fs.chip().snapshot();
+    let mut cut = fs.chip().emulated().snapshot();
     cut.cut_power().map_err(|error| error.to_string())?;
     cut.power_on();
     Ok([unmounted(fs)?, cut])
 }
 
-fn unmounted(fs: Fs<Chip>) -> std::result::Result<Chip, String> {
+fn unmounted(fs: Fs<TestedChip>) -> std::result::Result<Chip, String> {
     let (chip, outcome) = fs.unmount(BASE_NS);
-    outcome.map(|()| chip).map_err(|error| error.to_string())
+    outcome.map(|()| chip.into_chip()).map_err(|error| error.to_string())
 }
 
 fn node(mode: u32) -> NewNode {
@@ -100,14 +118,14 @@ fn bytes(seed: u64, len: u64, texture: Texture) -> Vec<u8> {
     Fill { seed, start: 0, texture }.bytes(len as usize)
 }
 
-fn file(fs: &mut Fs<Chip>, parent: Ino, name: &str, contents: &[u8]) -> Result<Ino> {
+fn file(fs: &mut Fs<TestedChip>, parent: Ino, name: &str, contents: &[u8]) -> Result<Ino> {
     let ino = fs.create(parent, name.as_bytes(), node(kind::FILE), BASE_NS)?.ino;
     fs.write(ino, 0, contents, BASE_NS)?;
     Ok(ino)
 }
 
 /// One of everything.
-fn furnish(fs: &mut Fs<Chip>) -> Result<()> {
+fn furnish(fs: &mut Fs<TestedChip>) -> Result<()> {
     let chunk_bytes = u64::from(fs.statfs()?.chunk_bytes);
     let outer = fs.create(ROOT_INO, b"outer", node(kind::DIR), BASE_NS)?.ino;
     let inner = fs.create(outer, b"inner", node(kind::DIR), BASE_NS)?.ino;
@@ -136,7 +154,7 @@ fn furnish(fs: &mut Fs<Chip>) -> Result<()> {
 }
 
 /// Bare and compressed chunks in native blocks.
-fn write_natively(fs: &mut Fs<Chip>) -> Result<()> {
+fn write_natively(fs: &mut Fs<TestedChip>) -> Result<()> {
     let chunk_bytes = u64::from(fs.statfs()?.chunk_bytes);
     file(fs, ROOT_INO, "native", &bytes(3, 20 * chunk_bytes, Texture::Noise))?;
     file(fs, ROOT_INO, "packed", &bytes(4, 8 * chunk_bytes, Texture::Text))?;
@@ -144,7 +162,7 @@ fn write_natively(fs: &mut Fs<Chip>) -> Result<()> {
 }
 
 /// Overwrites until blocks had to be emptied.
-fn wear(fs: &mut Fs<Chip>) -> Result<()> {
+fn wear(fs: &mut Fs<TestedChip>) -> Result<()> {
     let chunk_bytes = u64::from(fs.statfs()?.chunk_bytes);
     let large = fs.lookup(ROOT_INO, b"large")?.ino;
     let mut now_ns = BASE_NS;
@@ -159,7 +177,7 @@ fn wear(fs: &mut Fs<Chip>) -> Result<()> {
 }
 
 /// What stands in the log but in no checkpoint: every kind of node, an orphan, a group without an end.
-fn leave_things_open(fs: &mut Fs<Chip>) -> Result<()> {
+fn leave_things_open(fs: &mut Fs<TestedChip>) -> Result<()> {
     let now_ns = BASE_NS + 1000 * STEP_NS;
     let outer = fs.lookup(ROOT_INO, b"outer")?.ino;
     let large = fs.lookup(ROOT_INO, b"large")?.ino;
