@@ -98,9 +98,9 @@ The image is sparse: it takes on disk what has been written to the chip, and a l
 With --from the same tree and the same options give the same image, byte for byte: all times are the source's
 times of modification, the volume is as old as SOURCE_DATE_EPOCH says or else as the newest of them, and its
 identity follows from all that is in it.
-With --over codesign the chip becomes a drive whose translation layer maps only blocks, and the file system stands on
-that (docs/FTL.md). All other commands find the drive by themselves; info shows its map and its channels. A mount waits for each
-operation, as it does on a bare chip, however many channels there are.
+With --over codesign the chip becomes a drive whose translation layer maps only blocks, and the file system
+stands on that (docs/FTL.md). All other commands find the drive by themselves; info shows its map and its channels. A
+mount waits for each operation, as it does on a bare chip, however many channels there are.
 With --ftl the chip carries a block device of sectors that can be overwritten (docs/FTL.md): info, fsck and dump show it,
 mount does not; --profile may then be a chip of small pages too.
 Nothing is changed on any failure; with --force the old file is replaced at the very end.")]

@@ -109,6 +109,8 @@ fn blocks_and_channels_of_a_drive_wear_evenly() {
         fs.read(kept, chunk * CHUNK, &mut found).unwrap();
         assert!(found[..] == page(kept, chunk)[..], "chunk {chunk} of the file that stayed");
     }
+    let free: Vec<u32> = fs.chip().report().channels.iter().map(|channel| channel.free_blocks).collect();
+    println!("free blocks by channel: {free:?}");
     let chip = fs.chip().chip();
     let erases: Vec<u32> = chip.erase_counts().collect();
     let mean = f64::from(erases.iter().sum::<u32>()) / erases.len() as f64;
