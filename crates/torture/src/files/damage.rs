@@ -77,7 +77,7 @@ pub(super) fn damage(
         if over == VolumeOver::Codesign && *left <= 1 {
             continue;
         }
-        *left -= 1;
+        *left = left.saturating_sub(1);
         let kept = kept_pairs.iter().zip(&mut damaged).find(|(pair, _)| pair.contains(&Some(block)));
         if let Some((_, damaged)) = kept {
             *damaged += 1;
