@@ -125,7 +125,8 @@ impl<N: Nand> BlockMapDrive<N> {
     fn later_tag(&mut self, block: u32) -> Result<FoundTag> {
         let layout = self.chip.layout(CellMode::Native);
         let reach = layout.pair_distance() + 1;
-        let pages: Vec<u32> = (1..=reach).filter_map(|unit| layout.unit_pages(unit).first().copied()).collect();
+        // Every page of a unit has the tag.
+        let pages: Vec<u32> = (0..=reach).flat_map(|unit| layout.unit_pages(unit).iter().copied()).skip(1).collect();
         for page in pages {
             self.counts.start_reads += 1;
             let raw = read_tag(&mut self.chip, block, page)?;

@@ -1,6 +1,6 @@
 //! A drive whose chip fails in the middle of the drive's own work: each test tells a defect that a review found.
 
-use emulator::{BitErrors, Chip, Corruption, FaultConfig, TornKind};
+use emulator::{BitErrors, Chip, Corruption, FaultConfig, Profile, TornKind};
 use nand::CellMode::Slc;
 
 use super::record_log::RecordsDue;
@@ -346,4 +346,19 @@ fn torn_blocks_that_fail_keep_the_caller_from_nothing() {
     drive.erase(2, Cause::Host).unwrap();
     assert_eq!(settled(&mut drive), Ok(vec![]));
     assert!(is_blank(&mut drive, 2) && drive.leftovers.is_empty());
+}
+
+/// Of one-shot TLC the first page of a unit was lost, and with it the block, though two other pages of the unit had its tag.
+#[test]
+fn a_block_is_found_by_another_page_of_its_first_unit() {
+    let mut profile = Profile::builtin("tlc-3d").unwrap();
+    (profile.geometry.blocks, profile.geometry.pages_per_block) = (16, 24);
+    let mut drive = made(&profile);
+    let bytes = vec![0x5a; 3 * drive.geometry().page_bytes as usize];
+    let spare = vec![0x5a; 3 * drive.geometry().spare_bytes as usize];
+    drive.program(2, 0, CellMode::Native, &bytes, &spare, Cause::Host).unwrap();
+    settled(&mut drive).unwrap();
+    let (physical, pages) = (drive.physical(2), drive.layout(CellMode::Native).unit_pages(0).to_vec());
+    drive.chip_mut().faults_mut().corrupt_page(physical.unwrap(), pages[0], Corruption::Uncorrectable).unwrap();
+    assert_eq!(restarted(drive).physical(2), physical);
 }
