@@ -229,6 +229,8 @@ impl<N: Nand> Nand for BlockMapDrive<N> {
         let segment = self.segments.of_logical(block);
         // Where no record can be written the mark holds until a restart, and goes into the next one.
         self.note_change(segment);
-        unless_block_fails(self.record(segment)).map(drop).map_err(|error| told(error, block))
+        // Twice: a mark is not lost with a page.
+        let recorded = self.record(segment).and_then(|()| self.record(segment));
+        unless_block_fails(recorded).map(drop).map_err(|error| told(error, block))
     }
 }

@@ -173,6 +173,16 @@ fn spoil_newest_record(drive: &mut BlockMapDrive<Chip>) {
     drive.chip_mut().faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
 }
 
+/// The mark went with the page of the newest record, and the caller took another block for the newest of its own.
+#[test]
+fn a_mark_of_the_caller_is_not_lost_with_a_page() {
+    let mut drive = made(&profile());
+    program(&mut drive, 2, 0, Slc, 1).unwrap();
+    drive.mark_bad(6).unwrap();
+    spoil_newest_record(&mut drive);
+    assert!(restarted(drive).is_bad(6));
+}
+
 /// After the newest record was lost, one before it kept blocks that had been taken since, and one of them was not erased before
 /// it was used.
 #[test]
