@@ -28,14 +28,14 @@ const RECORD_FIELDS: usize = 9;
 const RECORD_ENTRIES: usize = 48;
 
 /// What to do to which volume.
-pub struct Input {
+pub struct DriveInput {
     volume: u8,
     usage: Use,
-    edits: Vec<Edit>,
+    edits: Vec<DriveEdit>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Edit {
+enum DriveEdit {
     /// A field of a page's tag; the checksum is put right.
     Tag {
         page: u16,
@@ -78,7 +78,7 @@ enum Edit {
     },
 }
 
-impl Edit {
+impl DriveEdit {
     fn decode(record: &Record) -> Self {
         let (first, second, form) = (record.u16(2), record.u16(4), record.u8(1));
         let value = match form % 4 {
@@ -88,35 +88,35 @@ impl Edit {
             _ => 0,
         };
         match record.u8(0) % 16 {
-            0..4 => Edit::Tag { page: first, field: form >> 2, value },
-            4..8 => Edit::RecordNumber { record: first, number: second, value: value as u32 },
-            8 => Edit::Bytes { page: first, offset: second, bytes: record.tail(), count: form % 8 + 1 },
-            9 => Edit::CopyPage { from: first, to: second },
-            10 | 11 => Edit::CopyBlock { from: first, to: second },
-            12 => Edit::Blank { page: first },
-            13 => Edit::EraseBlock { block: first },
-            14 => Edit::Unreadable { page: first, once_more: form % 2 == 1 },
-            _ => Edit::BadBlock { block: first },
+            0..4 => DriveEdit::Tag { page: first, field: form >> 2, value },
+            4..8 => DriveEdit::RecordNumber { record: first, number: second, value: value as u32 },
+            8 => DriveEdit::Bytes { page: first, offset: second, bytes: record.tail(), count: form % 8 + 1 },
+            9 => DriveEdit::CopyPage { from: first, to: second },
+            10 | 11 => DriveEdit::CopyBlock { from: first, to: second },
+            12 => DriveEdit::Blank { page: first },
+            13 => DriveEdit::EraseBlock { block: first },
+            14 => DriveEdit::Unreadable { page: first, once_more: form % 2 == 1 },
+            _ => DriveEdit::BadBlock { block: first },
         }
     }
 }
 
-impl<'a> Arbitrary<'a> for Input {
+impl<'a> Arbitrary<'a> for DriveInput {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> Result<Self> {
         let ([volume, how, seed, cut], records) = split::<4>(bytes.bytes(bytes.len())?);
-        let edits = records.take(EDITS_MAX).map(|record| Edit::decode(&record)).collect();
+        let edits = records.take(EDITS_MAX).map(|record| DriveEdit::decode(&record)).collect();
         Ok(Self { volume, usage: Use::decode(how, seed, cut), edits })
     }
 }
 
-impl fmt::Debug for Input {
+impl fmt::Debug for DriveInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "volume {}, {:?}", self.volume().name, self.usage)?;
         self.edits.iter().try_for_each(|edit| writeln!(f, "  {edit:x?}"))
     }
 }
 
-impl Input {
+impl DriveInput {
     fn volume(&self) -> &'static Volume {
         &drives()[usize::from(self.volume) % drives().len()]
     }
@@ -143,7 +143,7 @@ struct ChipPages {
     records: Vec<(u32, usize)>,
     /// The drive's number, which its tags' checksums begin with.
     number: u32,
-    late: Vec<Edit>,
+    late: Vec<DriveEdit>,
 }
 
 impl ChipPages {
@@ -186,11 +186,11 @@ impl ChipPages {
         self.blocks.get_mut(&block)?.1.get_mut(unit)
     }
 
-    fn edit(&mut self, edit: &Edit) {
+    fn edit(&mut self, edit: &DriveEdit) {
         match *edit {
-            Edit::Tag { page, field, value } => self.change_tag(page, field, value),
-            Edit::RecordNumber { record, number, value } => self.change_record(record, number, value),
-            Edit::Bytes { page, offset, bytes, count } => {
+            DriveEdit::Tag { page, field, value } => self.change_tag(page, field, value),
+            DriveEdit::RecordNumber { record, number, value } => self.change_record(record, number, value),
+            DriveEdit::Bytes { page, offset, bytes, count } => {
                 let place = Self::at(&self.programmed, page);
                 if let Some(Some((data, spare))) = place.and_then(|place| self.page_mut(place)) {
                     let offset = usize::from(offset) % (data.len() + spare.len());
@@ -198,7 +198,7 @@ impl ChipPages {
                     all.zip(bytes).for_each(|(to, from)| *to = from);
                 }
             }
-            Edit::CopyPage { from, to } => {
+            DriveEdit::CopyPage { from, to } => {
                 let (Some(from), Some(to)) = (Self::at(&self.programmed, from), Self::at(&self.programmed, to)) else {
                     return;
                 };
@@ -207,27 +207,27 @@ impl ChipPages {
                     *to = copied;
                 }
             }
-            Edit::CopyBlock { from, to } => {
+            DriveEdit::CopyBlock { from, to } => {
                 let (from, to) = (self.block(from), self.block(to));
                 if let Some(copied) = self.blocks.get(&from).cloned() {
                     self.blocks.insert(to, copied);
                     self.changed.insert(to);
                 }
             }
-            Edit::Blank { page } => {
+            DriveEdit::Blank { page } => {
                 let place = Self::at(&self.programmed, page);
                 if let Some(page) = place.and_then(|place| self.page_mut(place)) {
                     *page = None;
                 }
             }
-            Edit::EraseBlock { block } => {
+            DriveEdit::EraseBlock { block } => {
                 let block = self.block(block);
                 if let Some((_, pages)) = self.blocks.get_mut(&block) {
                     pages.fill(None);
                     self.changed.insert(block);
                 }
             }
-            Edit::Unreadable { .. } | Edit::BadBlock { .. } => self.late.push(*edit),
+            DriveEdit::Unreadable { .. } | DriveEdit::BadBlock { .. } => self.late.push(*edit),
         }
     }
 
@@ -273,14 +273,14 @@ impl ChipPages {
         settled.unwrap_or_else(|error| panic!("a chip without faults: {error}"));
         for edit in std::mem::take(&mut self.late) {
             let damaged = match edit {
-                Edit::Unreadable { page, once_more } => {
+                DriveEdit::Unreadable { page, once_more } => {
                     let Some((block, unit)) = Self::at(&self.programmed, page) else { continue };
                     let mode = self.chip.block_mode(block).unwrap_or(CellMode::Slc);
                     let Some(page) = self.chip.layout(mode).page(unit as u32) else { continue };
                     let kind = if once_more { Corruption::Unstable } else { Corruption::Uncorrectable };
                     self.chip.faults_mut().corrupt_page(block, page, kind)
                 }
-                Edit::BadBlock { block } => self.chip.mark_bad(self.block(block)),
+                DriveEdit::BadBlock { block } => self.chip.mark_bad(self.block(block)),
                 _ => Ok(()),
             };
             damaged.unwrap_or_else(|error| panic!("damaging the chip: {error}"));
@@ -295,14 +295,14 @@ mod tests {
 
     use super::*;
 
-    fn edited(edits: &[Edit]) -> Chip {
+    fn edited(edits: &[DriveEdit]) -> Chip {
         let mut pages = ChipPages::of(drives()[0].chip.snapshot());
         edits.iter().for_each(|edit| pages.edit(edit));
         pages.into_chip()
     }
 
     #[test]
-    fn a_drive_whose_pages_were_programmed_anew_starts_with_the_same_map() {
+    fn a_drive_programmed_anew_starts_with_the_same_map() {
         for drive in drives() {
             let mut pages = ChipPages::of(drive.chip.snapshot());
             pages.changed.extend(0..drive.chip.geometry().blocks);
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn edits_reach_what_their_checksums_cover() {
-        let started = |edits: &[Edit]| BlockMapDrive::start(edited(edits)).map_err(|(_, error)| error);
+        let started = |edits: &[DriveEdit]| BlockMapDrive::start(edited(edits)).map_err(|(_, error)| error);
         let before = started(&[]).unwrap();
         let logical = |drive: &BlockMapDrive<Chip>| {
             (0..drive.geometry().blocks).filter(|&block| drive.physical(block).is_some()).count()
@@ -324,11 +324,12 @@ mod tests {
         // Each page of blocks in use says another block.
         let pages = ChipPages::of(drives()[0].chip.snapshot());
         let of_blocks = (0..).zip(&pages.programmed).filter(|(_, place)| !pages.records.contains(place));
-        let moved: Vec<Edit> = of_blocks.map(|(page, _)| Edit::Tag { page, field: 0, value: 3 }).collect();
+        let moved: Vec<DriveEdit> = of_blocks.map(|(page, _)| DriveEdit::Tag { page, field: 0, value: 3 }).collect();
         assert_eq!(logical(&started(&moved).unwrap()), 1);
         assert!(logical(&before) > 5);
         let records = 0..pages.records.len() as u16;
-        let dies: Vec<Edit> = records.map(|record| Edit::RecordNumber { record, number: 1, value: 3 }).collect();
+        let dies: Vec<DriveEdit> =
+            records.map(|record| DriveEdit::RecordNumber { record, number: 1, value: 3 }).collect();
         assert!(started(&dies).is_err(), "it has other dies than its chip");
     }
 }

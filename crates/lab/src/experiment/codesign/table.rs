@@ -2,6 +2,7 @@
 //! pages an entry a page.
 
 use emulator::{Chip, Profile};
+use flexfs_core::MountOptions;
 use ftl::{BlockMapDrive, DriveFormat};
 use nand::CellMode;
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,13 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
         let pages = f64::from(blocks) * f64::from(found.pages_per_block);
         let host =
             Row::shown(format!("FTLPA in the file system, {gib} GiB"), 8.0 * f64::from(blocks), "bytes", &parameters);
+        let cache = MountOptions::default().cache_bytes as f64;
+        rows.push(Row::shown(
+            format!("cache of the index (STLPA) in the file system, {gib} GiB"),
+            cache,
+            "bytes",
+            &parameters,
+        ));
         rows.push(
             host.paper(pages * 2.0 / 8.0).because("the paper keeps 2 bits a page, the block table 8 bytes a block"),
         );
