@@ -62,14 +62,11 @@ impl<N: Nand> BlockMapDrive<N> {
     /// The physical block of a logical one that is about to be programmed at this unit.
     fn block_to_program(&mut self, logical: u32, unit: u32, mode: CellMode, cause: Cause) -> Result<u32, NandError> {
         let failed = NandError::ProgramFailed { block: logical, unit };
-        match self.erase_leftovers() {
-            Err(NandError::EraseFailed { .. }) => return Err(failed),
-            outcome => outcome?,
-        }
+        self.erase_leftovers()?;
         if let Some(physical) = self.table.physical(logical) {
-            // Where a program failed the next one is the chip's to refuse, as on a bare chip.
-            let holds_old = self.table.used_as(physical) == PhysicalUse::NotErased;
-            return if holds_old { Err(failed) } else { Ok(physical) };
+            // Where a later program failed the next one is the chip's to refuse, as on a bare chip.
+            let is_closed = self.table.used_as(physical) == PhysicalUse::Closed;
+            return if is_closed { Err(failed) } else { Ok(physical) };
         }
         let die = self.geometry.die_of(logical);
         if self.table.is_withdrawn(logical) {
@@ -94,7 +91,7 @@ impl<N: Nand> BlockMapDrive<N> {
             let blank = vec![0xff; pages * self.geometry.page_bytes as usize];
             let tag = self.tag_of(logical, physical).encode(self.number);
             if !self.program_own(physical, 0, mode, &blank, tag, cause)? {
-                self.table.set_use(physical, PhysicalUse::Failing);
+                self.table.set_use(physical, PhysicalUse::Closed);
                 return Err(NandError::ProgramFailed { block: logical, unit });
             }
         }
@@ -165,7 +162,7 @@ impl<N: Nand> Nand for BlockMapDrive<N> {
         let posted = self.chip.program(physical, unit, mode, data, &tagged, cause);
         self.spare = tagged;
         if let Err(NandError::ProgramFailed { .. }) = posted {
-            self.table.set_use(physical, PhysicalUse::Failing);
+            self.table.set_use(physical, PhysicalUse::after_failed_program(unit));
         }
         posted.map_err(|error| told(error, block))
     }

@@ -8,6 +8,7 @@
 
 mod access;
 mod create;
+mod find_records;
 mod record;
 mod record_log;
 mod report;
@@ -61,8 +62,8 @@ struct PostedErase {
 #[derive(Clone, Copy, Debug)]
 struct Leftover {
     block: u32,
-    /// It stood for a logical block before another one, and would do so again once that is erased.
-    is_older: bool,
+    /// The logical block for which it stood before another one, and would do so again once that is erased.
+    older_of: Option<u32>,
 }
 
 /// A drive on a chip.
@@ -184,8 +185,8 @@ impl<N: Nand> BlockMapDrive<N> {
 
     /// The caller has the bytes: it is told, and the block goes on until it is erased.
     fn note_failed_program(&mut self, physical: u32, unit: Option<u32>) {
-        if self.table.used_as(physical) == PhysicalUse::InUse {
-            self.table.set_use(physical, PhysicalUse::Failing);
+        if matches!(self.table.used_as(physical), PhysicalUse::InUse | PhysicalUse::Failing) {
+            self.table.set_use(physical, PhysicalUse::after_failed_program(unit.unwrap_or(0)));
         }
         if let Some(logical) = self.table.logical(physical) {
             self.failures.push(Failure { block: logical, unit });

@@ -122,6 +122,8 @@ impl<N: Nand> BlockMapDrive<N> {
     /// Writes all records to the other block, or to one in its place where it fails. This one is not touched before they are
     /// all there, and is the next to be erased then.
     fn go_on_in_other(&mut self) -> Result<(), NandError> {
+        // Of no block that may be taken the erase is still under way.
+        (0..self.table.size().dies).try_for_each(|die| self.settle_die(die))?;
         let this = self.records.current.min(1);
         let mut block = self.records.pair.get(1 - this).copied().unwrap_or_default();
         let mut outcome = Err(NandError::EraseFailed { block });

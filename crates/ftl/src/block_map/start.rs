@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand, NandError, PageRead};
 
-use super::record::{SegmentRecord, Segments};
-use super::record_log::RecordsDue;
+use super::find_records::{FoundRecords, records_of};
+use super::record::Segments;
 use super::table::PhysicalUse;
-use super::tag::{ANY_DRIVE, BlockTag, FoundTag, RECORD, TAG_BYTES};
+use super::tag::{ANY_DRIVE, BlockTag, FoundTag, RECORD, RawTag, read_tag};
 use super::{BlockMapDrive, Leftover};
 use crate::{Error, Result};
 
@@ -19,9 +19,6 @@ use crate::{Error, Result};
 const READS_A_DIE: u32 = 4;
 /// Generations that are passed over at a start: later pages of a block may have greater ones than its first.
 const GENERATION_GAP: u64 = 1 << 16;
-
-/// The spare bytes of a first page, where the tag stands; `None`: the page does not read.
-type RawTag = Option<[u8; TAG_BYTES]>;
 
 impl<N: Nand> BlockMapDrive<N> {
     /// Starts the drive that is on a chip.
@@ -63,7 +60,7 @@ impl<N: Nand> BlockMapDrive<N> {
                 FoundTag::Tag(tag) if tag.logical < self.geometry.blocks => owners.push((block, tag)),
                 FoundTag::Blank => {}
                 FoundTag::Tag(_) | FoundTag::Unreadable => {
-                    self.table.set_use(block, PhysicalUse::Free);
+                    self.table.set_use(block, PhysicalUse::Suspect);
                     torn.push(block);
                 }
             }
@@ -73,21 +70,21 @@ impl<N: Nand> BlockMapDrive<N> {
         for (block, tag) in owners {
             if let Some(older) = self.table.physical(tag.logical) {
                 // Its tags would say the same again once the newer one is erased.
-                self.table.set_use(older, PhysicalUse::Free);
-                self.leftovers.push(Leftover { block: older, is_older: true });
+                self.table.set_use(older, PhysicalUse::Suspect);
+                self.leftovers.push(Leftover { block: older, older_of: Some(tag.logical) });
             }
             self.table.set(block, PhysicalUse::InUse, tag.erases);
             self.table.set_physical(tag.logical, Some(block));
             self.generation = self.generation.max(tag.generation);
         }
         self.generation += GENERATION_GAP;
-        self.leftovers.extend(torn.into_iter().map(|block| Leftover { block, is_older: false }));
+        self.leftovers.extend(torn.into_iter().map(|block| Leftover { block, older_of: None }));
         Ok(())
     }
 
     /// The tag of a block, whose first page says so, or does not read.
     fn tag_of_block(&mut self, block: u32, raw: &RawTag) -> Result<FoundTag> {
-        match decode(raw, self.number) {
+        match FoundTag::of(raw, self.number) {
             FoundTag::Unreadable => self.later_tag(block),
             found => Ok(found),
         }
@@ -130,7 +127,7 @@ impl<N: Nand> BlockMapDrive<N> {
         for page in pages {
             self.counts.start_reads += 1;
             let raw = read_tag(&mut self.chip, block, page)?;
-            match decode(&raw, self.number) {
+            match FoundTag::of(&raw, self.number) {
                 FoundTag::Tag(tag) => return Ok(FoundTag::Tag(tag)),
                 FoundTag::Blank | FoundTag::Unreadable => {}
             }
@@ -139,122 +136,10 @@ impl<N: Nand> BlockMapDrive<N> {
     }
 }
 
-fn decode(raw: &RawTag, drive: u32) -> FoundTag {
-    raw.as_ref().map_or(FoundTag::Unreadable, |raw| FoundTag::decode(raw, drive))
-}
-
-/// The records of a chip.
-struct FoundRecords {
-    pair: [u32; 2],
-    /// Erases of these blocks, as far as their tags tell.
-    erases: [Option<u32>; 2],
-    /// Which of them holds a record of every segment.
-    whole: usize,
-    /// The greatest generation of a record.
-    generation: u64,
-    /// The newest record of each segment; the newest of all first.
-    segments: Vec<SegmentRecord>,
-    /// Whether they are to be written anew.
-    due: RecordsDue,
-}
-
-/// A record as it was read.
-struct ReadRecord {
-    record: SegmentRecord,
-    tag: BlockTag,
-    is_fading: bool,
-}
-
-/// Finds the records: the blocks that hold some, by their first tags, and in them the newest of each segment.
-fn records_of<N: Nand>(chip: &mut N, tags: &[RawTag], reads: &mut u64) -> Result<FoundRecords> {
-    let first = |raw: &RawTag| match decode(raw, ANY_DRIVE) {
-        FoundTag::Tag(tag) if tag.logical == RECORD => Some(tag),
-        _ => None,
-    };
-    let mut blocks: Vec<(u32, BlockTag)> =
-        (0..).zip(tags).filter_map(|(block, raw)| Some((block, first(raw)?))).collect();
-    blocks.sort_unstable_by_key(|(_, tag)| core::cmp::Reverse(tag.generation));
-    let mut segments: Vec<SegmentRecord> = Vec::new();
-    let (mut newest, mut whole, mut is_fading, mut lacks_newer) = (None, None, false, false);
-    for &(block, _) in &blocks {
-        let end = used_units(chip, block, reads)?;
-        for unit in (0..end).rev() {
-            let Some(ReadRecord { record, tag, is_fading: fades }) = read_record(chip, block, unit, reads)? else {
-                lacks_newer = true;
-                continue;
-            };
-            // A page that was being written when the power went may read well once, and never again.
-            if newest.is_none() && read_record(chip, block, unit, reads)?.is_none() {
-                lacks_newer = true;
-                continue;
-            }
-            is_fading |= fades;
-            let head = newest.get_or_insert((record.drive, record.size, record.pair, tag.generation));
-            let is_known = segments.iter().any(|known| known.segment == record.segment);
-            if !is_known && (record.drive, record.size) == (head.0, head.1) {
-                segments.push(record);
-            }
-            if segments.len() >= Segments::of(head.1, chip.geometry().page_bytes).count() as usize {
-                // A block that lacks some was cut while it was begun; no block was taken by what it says.
-                whole = Some(block);
-                break;
-            }
-        }
-        if whole.is_some() {
-            break;
-        }
-    }
-    let (_, _, pair, generation) = newest.ok_or(Error::NoVolume("no record of a drive is on it"))?;
-    let erases = pair.map(|of| blocks.iter().find(|(block, _)| *block == of).map(|(_, tag)| tag.erases));
-    let tag_of = |block: u32| tags.get(block as usize).map_or(FoundTag::Unreadable, |raw| decode(raw, ANY_DRIVE));
-    lacks_newer |= pair.iter().any(|&block| tag_of(block) == FoundTag::Unreadable);
-    let mut due = if is_fading { RecordsDue::Fading } else { RecordsDue::No };
-    let entries = segments.iter_mut().flat_map(|record| &mut record.entries);
-    // What these keep a record that does not read may have let go.
-    for entry in entries.filter(|entry| lacks_newer && entry.kept) {
-        entry.kept = false;
-        due = RecordsDue::Outdated;
-    }
-    let whole = usize::from(whole != Some(pair[0]));
-    Ok(FoundRecords { pair, erases, whole, generation, segments, due })
-}
-
-/// Units of a block of records that are programmed: the rest reads as erased.
-fn used_units<N: Nand>(chip: &mut N, block: u32, reads: &mut u64) -> Result<u32> {
-    let (mut used, mut end) = (1, chip.layout(CellMode::Slc).units());
-    while used < end {
-        let middle = used.midpoint(end);
-        let page = chip.layout(CellMode::Slc).unit_pages(middle).first().copied().unwrap_or(0);
-        *reads += 1;
-        match decode(&read_tag(chip, block, page)?, ANY_DRIVE) {
-            FoundTag::Blank => end = middle,
-            FoundTag::Tag(_) | FoundTag::Unreadable => used = middle + 1,
-        }
-    }
-    Ok(used)
-}
-
-fn read_record<N: Nand>(chip: &mut N, block: u32, unit: u32, reads: &mut u64) -> Result<Option<ReadRecord>> {
-    let page = chip.layout(CellMode::Slc).unit_pages(unit).first().copied().unwrap_or(0);
-    let mut data = vec![0; chip.geometry().page_bytes as usize];
-    let mut spare = vec![0; chip.geometry().spare_bytes as usize];
-    *reads += 1;
-    let is_fading = match chip.read(block, page, 0, &mut data, &mut spare, Cause::Metadata) {
-        Ok(info) => info.is_strained(),
-        Err(NandError::Uncorrectable { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let tag = match decode(&spare.last_chunk().copied(), ANY_DRIVE) {
-        FoundTag::Tag(tag) if tag.logical == RECORD => tag,
-        _ => return Ok(None),
-    };
-    Ok(SegmentRecord::decode(&data).map(|record| ReadRecord { record, tag, is_fading }))
-}
-
 /// A generation past those of all records on a chip.
 pub fn generation_past_all<N: Nand>(chip: &mut N) -> Result<u64, NandError> {
     let tags = first_tags(chip, &mut 0)?;
-    let generations = tags.iter().filter_map(|raw| match decode(raw, ANY_DRIVE) {
+    let generations = tags.iter().filter_map(|raw| match FoundTag::of(raw, ANY_DRIVE) {
         FoundTag::Tag(tag) if tag.logical == RECORD => Some(tag.generation + GENERATION_GAP),
         _ => None,
     });
@@ -287,13 +172,4 @@ fn first_tags<N: Nand>(chip: &mut N, reads: &mut u64) -> Result<Vec<RawTag>, Nan
         }
     }
     Ok(tags)
-}
-
-fn read_tag<N: Nand>(chip: &mut N, block: u32, page: u32) -> Result<RawTag, NandError> {
-    let mut spare = vec![0; chip.geometry().spare_bytes as usize];
-    match chip.read(block, page, 0, &mut [], &mut spare, Cause::Metadata) {
-        Ok(_) => Ok(spare.last_chunk().copied()),
-        Err(NandError::Uncorrectable { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
 }

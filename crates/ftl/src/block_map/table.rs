@@ -20,8 +20,8 @@ pub enum PhysicalUse {
     InUse,
     /// The same, and a program of it has failed.
     Failing,
-    /// The same, and an erase of it has failed: nothing is programmed in it.
-    NotErased,
+    /// The same, and an erase of it or its first program has failed: nothing more is programmed in it.
+    Closed,
     /// It failed, nothing in it is needed, and no test could be finished.
     Suspect,
     /// It holds records of the drive's own.
@@ -37,7 +37,7 @@ impl PhysicalUse {
         PhysicalUse::Kept,
         PhysicalUse::InUse,
         PhysicalUse::Failing,
-        PhysicalUse::NotErased,
+        PhysicalUse::Closed,
         PhysicalUse::Suspect,
         PhysicalUse::Record,
         PhysicalUse::Bad,
@@ -53,9 +53,14 @@ impl PhysicalUse {
         self.is_free() || self.has_failed() || matches!(self, PhysicalUse::InUse | PhysicalUse::Suspect)
     }
 
+    /// The use of a block whose program of a unit has failed. Behind a first page that may be blank nothing is found again.
+    pub fn after_failed_program(unit: u32) -> Self {
+        if unit == 0 { PhysicalUse::Closed } else { PhysicalUse::Failing }
+    }
+
     /// Whether it stands for a logical block, and is to be tested at the next erase.
     pub fn has_failed(self) -> bool {
-        matches!(self, PhysicalUse::Failing | PhysicalUse::NotErased)
+        matches!(self, PhysicalUse::Failing | PhysicalUse::Closed)
     }
 }
 
@@ -232,7 +237,8 @@ impl DriveTable {
     pub fn has_enough(&self, die: u32) -> bool {
         let sound = self.on_die(die).filter(|&block| self.used_as(block).is_sound()).count();
         let on_die = (0..self.size.logical).map(|index| index * self.size.dies + die);
-        let without = on_die.filter(|&logical| self.is_marked(logical) || self.is_withdrawn(logical)).count();
+        let given_up = |logical: &u32| self.is_marked(*logical) || self.is_withdrawn(*logical);
+        let without = on_die.filter(|logical| given_up(logical) && self.physical(*logical).is_none()).count();
         sound + without >= self.size.logical as usize
     }
 }

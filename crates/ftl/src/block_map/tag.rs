@@ -3,6 +3,10 @@
 //! They stand in every page, since the first one may be torn or destroyed later. Invariant: a tag is believed only if its
 //! checksum, begun with the drive's number, is right, so that pages of an earlier drive say nothing.
 
+use alloc::vec;
+
+use nand::{Cause, Nand, NandError};
+
 use crate::flash::tag::checksum;
 
 /// Bytes of a tag.
@@ -35,6 +39,19 @@ pub enum FoundTag {
     Unreadable,
 }
 
+/// The spare bytes of a page, where the tag stands; `None`: the page does not read.
+pub type RawTag = Option<[u8; TAG_BYTES]>;
+
+/// The tag's bytes in a page.
+pub fn read_tag<N: Nand>(chip: &mut N, block: u32, page: u32) -> Result<RawTag, NandError> {
+    let mut spare = vec![0; chip.geometry().spare_bytes as usize];
+    match chip.read(block, page, 0, &mut [], &mut spare, Cause::Metadata) {
+        Ok(_) => Ok(spare.last_chunk().copied()),
+        Err(NandError::Uncorrectable { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl BlockTag {
     /// The tag's bytes on a drive.
     pub fn encode(&self, drive: u32) -> [u8; TAG_BYTES] {
@@ -50,6 +67,11 @@ impl BlockTag {
 }
 
 impl FoundTag {
+    /// What was read of a page, on a drive.
+    pub fn of(raw: &RawTag, drive: u32) -> Self {
+        raw.as_ref().map_or(Self::Unreadable, |raw| Self::decode(raw, drive))
+    }
+
     /// What these bytes are on a drive.
     pub fn decode(raw: &[u8; TAG_BYTES], drive: u32) -> Self {
         if raw.iter().all(|&byte| byte == 0xff) {

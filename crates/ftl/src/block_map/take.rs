@@ -23,23 +23,26 @@ impl<N: Nand> BlockMapDrive<N> {
         self.record_all_due()?;
         self.record_what_changed()?;
         self.keep_some_open(die)?;
+        let mut is_even = true;
         loop {
             let open = self.table.least_erased(die, &[PhysicalUse::Erased, PhysicalUse::Free]);
             let kept = self.table.least_erased(die, &[PhysicalUse::Kept]);
             let block = match (open, kept) {
                 (None, None) => return self.try_suspects(die),
                 (Some(open), None) => open,
-                (Some(open), Some(kept)) if self.table.erases(open) <= self.table.erases(kept) + LEAD_ERASES => open,
+                (Some(open), Some(kept))
+                    if !is_even || self.table.erases(open) <= self.table.erases(kept) + LEAD_ERASES =>
+                {
+                    open
+                }
                 (None, Some(kept)) => {
                     self.open_kept(die, kept)?;
                     continue;
                 }
                 // Evenness is not worth a failure of the caller's.
-                (Some(open), Some(kept)) => {
-                    if unless_block_fails(self.open_kept(die, kept))? {
-                        continue;
-                    }
-                    open
+                (Some(_), Some(kept)) => {
+                    is_even = unless_block_fails(self.open_kept(die, kept))?;
+                    continue;
                 }
             };
             if self.table.used_as(block) == PhysicalUse::Erased || self.erase_now(block, Cause::Host)? {
@@ -49,16 +52,21 @@ impl<N: Nand> BlockMapDrive<N> {
         }
     }
 
-    /// Erases the blocks that a start has left to erase.
+    /// Erases the blocks that a start has left to erase. One that holds older bytes of a logical block stays until it can be: that
+    /// one is not erased before.
     pub(super) fn erase_leftovers(&mut self) -> Result<(), NandError> {
-        while let Some(&Leftover { block, is_older }) = self.leftovers.last() {
-            if !self.erase_now(block, Cause::Metadata)? {
-                self.table.set_use(block, PhysicalUse::Suspect);
-                if self.judge(block)? == TrialOutcome::ChipFails && is_older {
-                    return Err(NandError::EraseFailed { block });
-                }
+        let mut at = 0;
+        while let Some(&Leftover { block, older_of }) = self.leftovers.get(at) {
+            // Nothing else takes it before.
+            let is_left = self.table.used_as(block) == PhysicalUse::Suspect;
+            let is_gone = !is_left
+                || self.erase_now(block, Cause::Metadata)?
+                || matches!(self.judge(block)?, TrialOutcome::Good | TrialOutcome::Bad);
+            if is_gone || older_of.is_none() {
+                self.leftovers.swap_remove(at);
+            } else {
+                at += 1;
             }
-            self.leftovers.pop();
         }
         Ok(())
     }

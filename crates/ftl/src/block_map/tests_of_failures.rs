@@ -350,7 +350,8 @@ fn torn_blocks_that_fail_keep_the_caller_from_nothing() {
     }
     let mut drive = restarted(drive);
     let torn = (0..24).step_by(2).find(|&block| drive.table.used_as(block).is_free()).unwrap();
-    drive.leftovers = vec![Leftover { block: torn, is_older: false }];
+    drive.table.set_use(torn, PhysicalUse::Suspect);
+    drive.leftovers = vec![Leftover { block: torn, older_of: None }];
     keep_all(&mut drive);
     drive.chip_mut().faults_mut().fail_erase_at(0);
     drive.erase(2, Cause::Host).unwrap();
@@ -371,4 +372,72 @@ fn a_block_is_found_by_another_page_of_its_first_unit() {
     let (physical, pages) = (drive.physical(2), drive.layout(CellMode::Native).unit_pages(0).to_vec());
     drive.chip_mut().faults_mut().corrupt_page(physical.unwrap(), pages[0], Corruption::Uncorrectable).unwrap();
     assert_eq!(restarted(drive).physical(2), physical);
+}
+
+/// The first program was refused, a later one was not, and after a restart its page was gone with the block.
+#[test]
+fn nothing_is_programmed_behind_a_first_page_that_failed() {
+    let mut drive = made(&profile());
+    program(&mut drive, 2, 0, Slc, 1).unwrap();
+    drive.chip_mut().faults_mut().refuse_writes(1);
+    let refused = drive.program(4, 0, Slc, &page(2), &[], Cause::Host).and_then(|()| settled(&mut drive));
+    assert!(refused != Ok(vec![]));
+    assert_eq!(program(&mut drive, 4, 1, Slc, 3), Err(NandError::ProgramFailed { block: 4, unit: 1 }));
+    drive.erase(4, Cause::Host).unwrap();
+    program(&mut drive, 4, 0, Slc, 4).unwrap();
+    assert!(holds(&mut restarted(drive), 4, 0, Slc, 4));
+}
+
+/// A torn block was the least worn one where a block of records had failed: it took the records, and was erased with them.
+#[test]
+fn records_go_to_no_block_that_is_still_to_be_erased() {
+    let mut drive = made(&profile());
+    for block in [2, 4] {
+        program(&mut drive, block, 0, Slc, block).unwrap();
+    }
+    let mut drive = restarted(drive);
+    let torn = (0..24).find(|&block| drive.table.used_as(block).is_free()).unwrap();
+    drive.table.set_use(torn, PhysicalUse::Suspect);
+    drive.leftovers = vec![Leftover { block: torn, older_of: None }];
+    drive.records.unit = u32::MAX;
+    drive.chip_mut().faults_mut().fail_erase_at(0);
+    drive.mark_bad(6).unwrap();
+    assert!(!drive.record_blocks().contains(&torn));
+    program(&mut drive, 8, 0, Slc, 8).unwrap();
+    let mut drive = restarted(drive);
+    assert!(drive.is_bad(6) && holds(&mut drive, 8, 0, Slc, 8));
+}
+
+/// Both records of a mark stood in a block whose first page was lost, by which it was found.
+#[test]
+fn records_behind_a_first_page_that_is_lost_are_found() {
+    let mut drive = made(&profile());
+    drive.mark_bad(6).unwrap();
+    let (block, page) = (drive.records.pair[drive.records.current], drive.layout(Slc).page(0).unwrap());
+    drive.chip_mut().faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
+    let mut drive = restarted(drive);
+    assert!(drive.is_bad(6) && !drive.is_bad(4));
+    program(&mut drive, 2, 0, Slc, 2).unwrap();
+    assert!(holds(&mut restarted(drive), 2, 0, Slc, 2));
+}
+
+/// The bytes from before came back where their block could not be erased, and the one behind it was.
+#[test]
+fn a_block_is_not_erased_while_older_bytes_of_it_stand() {
+    let mut drive = made(&profile());
+    for block in [2, 4] {
+        program(&mut drive, block, 0, Slc, block).unwrap();
+    }
+    let mut drive = restarted(drive);
+    let older = (0..24).step_by(2).find(|&block| drive.table.used_as(block).is_free()).unwrap();
+    drive.table.set_use(older, PhysicalUse::Suspect);
+    drive.leftovers = vec![Leftover { block: older, older_of: Some(2) }];
+    keep_all(&mut drive);
+    drive.chip_mut().faults_mut().refuse_writes(u64::MAX);
+    assert_eq!(drive.erase(2, Cause::Host), Err(NandError::EraseFailed { block: 2 }));
+    drive.chip_mut().faults_mut().refuse_writes(0);
+    drive.erase(4, Cause::Host).unwrap();
+    drive.erase(2, Cause::Host).unwrap();
+    assert_eq!(settled(&mut drive), Ok(vec![]));
+    assert!(is_blank(&mut drive, 2) && is_blank(&mut drive, 4) && drive.leftovers.is_empty());
 }

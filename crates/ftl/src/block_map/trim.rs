@@ -15,7 +15,8 @@ impl<N: Nand> BlockMapDrive<N> {
         let die = self.geometry.die_of(logical);
         // One erase of a die is under way at most, and what failed before is known.
         self.settle_die(die)?;
-        if self.table.is_withdrawn(logical) {
+        let has_older = self.leftovers.iter().any(|leftover| leftover.older_of == Some(logical));
+        if self.table.is_withdrawn(logical) || has_older {
             return Err(NandError::EraseFailed { block: logical });
         }
         let Some(physical) = self.table.physical(logical) else { return Ok(()) };
@@ -67,7 +68,7 @@ impl<N: Nand> BlockMapDrive<N> {
             TrialOutcome::Bad => self.retire(physical)?,
             TrialOutcome::Open | TrialOutcome::ChipFails => {
                 // Nothing can be told of the block, which may still hold the old bytes: it is not let go.
-                self.table.set_use(physical, PhysicalUse::NotErased);
+                self.table.set_use(physical, PhysicalUse::Closed);
                 self.table.set_physical(logical, Some(physical));
             }
         }
