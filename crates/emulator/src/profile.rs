@@ -55,6 +55,14 @@ pub struct Shape {
     pub bits_per_cell: u8,
 }
 
+impl Shape {
+    /// Dies over all channels and chips; at least 1.
+    pub fn dies(&self) -> u32 {
+        let dies = u32::from(self.channels) * u32::from(self.chips_per_channel) * u32::from(self.dies_per_chip);
+        dies.max(1)
+    }
+}
+
 /// What blocks endure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

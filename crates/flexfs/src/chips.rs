@@ -47,8 +47,7 @@ pub fn sized_over(over: VolumeOver, profile: &Profile, bytes: u64, flag: &str) -
                     profile.name, shape.spare_bytes
                 ));
             }
-            let dies = u32::from(shape.channels) * u32::from(shape.chips_per_channel) * u32::from(shape.dies_per_chip);
-            DriveFormat::chip_blocks(LEAST_BLOCKS as u32, dies).into()
+            DriveFormat::chip_blocks(LEAST_BLOCKS as u32, shape.dies()).into()
         }
     };
     if let Err(why) = carries(profile, LEAST_BLOCKS) {

@@ -13,7 +13,7 @@ use super::table::DriveSize;
 use super::tag::{ANY_DRIVE, BlockTag, FoundTag, RECORD, RawTag, read_tag};
 use crate::{Error, Result};
 
-/// Units that are tried where the first page of a block of records does not read.
+/// Units that are tried where the first page of a block of records does not tell.
 const LATER_TRIES: u32 = 4;
 
 /// The records of a chip.
@@ -63,7 +63,10 @@ pub fn records_of<N: Nand>(chip: &mut N, tags: &[RawTag], reads: &mut u64) -> Re
     // The other block of the pair may be the newer one, and have lost its first page.
     let (_, _, pair, _) = search.head;
     let lost: Vec<u32> = pair.into_iter().filter(|block| !known.contains(block)).collect();
-    for &block in lost.iter().filter(|&&block| matches!(tags.get(block as usize), Some(None))) {
+    let does_not_tell = |block: &&u32| {
+        tags.get(**block as usize).is_some_and(|raw| FoundTag::of(raw, ANY_DRIVE) == FoundTag::Unreadable)
+    };
+    for &block in lost.iter().filter(does_not_tell) {
         for unit in 1..=LATER_TRIES {
             if let Some(ReadRecord { tag, .. }) = read_record(chip, block, unit, reads)? {
                 blocks.push((block, tag));

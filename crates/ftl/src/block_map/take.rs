@@ -57,7 +57,7 @@ impl<N: Nand> BlockMapDrive<N> {
     pub(super) fn erase_leftovers(&mut self) -> Result<(), NandError> {
         let mut at = 0;
         while let Some(&Leftover { block, older_of }) = self.leftovers.get(at) {
-            // Nothing else takes it before.
+            // The last resort of a die may have taken it since.
             let is_left = self.table.used_as(block) == PhysicalUse::Suspect;
             let is_gone = !is_left
                 || self.erase_now(block, Cause::Metadata)?

@@ -411,14 +411,16 @@ fn records_go_to_no_block_that_is_still_to_be_erased() {
 /// Both records of a mark stood in a block whose first page was lost, by which it was found.
 #[test]
 fn records_behind_a_first_page_that_is_lost_are_found() {
-    let mut drive = made(&profile());
-    drive.mark_bad(6).unwrap();
-    let (block, page) = (drive.records.pair[drive.records.current], drive.layout(Slc).page(0).unwrap());
-    drive.chip_mut().faults_mut().corrupt_page(block, page, Corruption::Uncorrectable).unwrap();
-    let mut drive = restarted(drive);
-    assert!(drive.is_bad(6) && !drive.is_bad(4));
-    program(&mut drive, 2, 0, Slc, 2).unwrap();
-    assert!(holds(&mut restarted(drive), 2, 0, Slc, 2));
+    for corruption in [Corruption::Uncorrectable, Corruption::FlipSpareBits(40)] {
+        let mut drive = made(&profile());
+        drive.mark_bad(6).unwrap();
+        let (block, page) = (drive.records.pair[drive.records.current], drive.layout(Slc).page(0).unwrap());
+        drive.chip_mut().faults_mut().corrupt_page(block, page, corruption).unwrap();
+        let mut drive = restarted(drive);
+        assert!(drive.is_bad(6) && !drive.is_bad(4), "{corruption:?}");
+        program(&mut drive, 2, 0, Slc, 2).unwrap();
+        assert!(holds(&mut restarted(drive), 2, 0, Slc, 2));
+    }
 }
 
 /// The bytes from before came back where their block could not be erased, and the one behind it was.

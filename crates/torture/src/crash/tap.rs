@@ -98,6 +98,11 @@ impl Tap {
         Self { chip, faults, record: Record::Nothing, torn: Vec::new(), fuse: None, copied_from: None }
     }
 
+    /// The same with a fuse.
+    pub fn fused(chip: Chip, faults: &FaultConfig) -> Self {
+        Self::new(chip, faults.clone()).with_fuse()
+    }
+
     /// Switches the power off for good after many operations, so that an endless loop ends.
     pub fn with_fuse(mut self) -> Self {
         self.fuse = Some(self.chip.operations() + FUSE_OPERATIONS);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a drive that is opened is started from its chip alone; nothing that an earlier one knew helps it.
 
-use emulator::{Chip, FaultConfig};
+use emulator::Chip;
 use ftl::{BlockMapDrive, DriveFormat};
 use nand::{Nand, NandWrapper};
 
@@ -167,12 +167,5 @@ impl Emulated for TestedChip {
             Self::Bare(tap) => tap.is_blank(),
             Self::Drive(drive) => drive.is_blank(),
         }
-    }
-}
-
-impl Tap {
-    /// Taps a chip that goes on with these faults, and ends what runs in circles.
-    pub fn fused(chip: Chip, faults: &FaultConfig) -> Self {
-        Self::new(chip, faults.clone()).with_fuse()
     }
 }

@@ -323,8 +323,7 @@ impl Setup {
         }
         if self.over == VolumeOver::Codesign {
             let shape = &mut rig.profile.geometry;
-            let dies = u32::from(shape.channels) * u32::from(shape.chips_per_channel) * u32::from(shape.dies_per_chip);
-            shape.blocks = DriveFormat::chip_blocks(shape.blocks, dies);
+            shape.blocks = DriveFormat::chip_blocks(shape.blocks, shape.dies());
             shape.spare_bytes += if self.bits_per_cell > 2 { DRIVE_SPARE_BYTES_TLC } else { DRIVE_SPARE_BYTES };
         }
         Ok(Rig { faults: FaultConfig::default(), over: self.over, ..rig })
