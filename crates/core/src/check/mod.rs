@@ -18,7 +18,6 @@ use crate::format::place::{Place, Slot};
 use crate::format::table::Use;
 use crate::index::tree;
 use crate::store::Store;
-use crate::store::attributes;
 use crate::store::records::Records;
 
 /// What a check of the whole volume found. It is clean when `findings` is empty.
@@ -223,9 +222,9 @@ impl<N: Nand> Checker<'_, N> {
             Some(!home)
         })?;
         if begins_value && !wrong {
-            let parts = attributes::offsets(self.records(), ino, offset)?.map_or(0, |at| at.end - at.start - 1);
+            let parts = self.records().attributes(ino).offsets(offset)?.map_or(0, |at| at.end - at.start - 1);
             self.seen.entry(ino).or_default().attribute_parts += parts as i64;
-            attributes::value(self.records(), ino, offset)?;
+            self.records().attributes(ino).value(offset)?;
         }
         if wrong {
             self.note(format!("inode {ino}: a {} node stands under the wrong key", kind_name(kind_of(entry.key))));

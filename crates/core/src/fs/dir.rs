@@ -5,13 +5,11 @@ use nand::Nand;
 use super::Fs;
 use super::types::*;
 use crate::error::{Error, Result};
-use crate::format::inode::{Ino, Inode, kind};
+use crate::format::inode::{Ino, kind};
 use crate::format::key::{COLLISION_SPAN, KeyKind, key, offset_of};
 use crate::format::node::Body;
-use crate::store::budget::Call;
-use crate::store::names::{self, Spot};
-use crate::store::records::Records;
-use crate::store::space;
+use crate::policy::budget::Call;
+use crate::store::names::Spot;
 
 /// Names an inode can have.
 const LINKS_MAX: u32 = 1 << 31;
@@ -37,8 +35,8 @@ impl<N: Nand> Fs<N> {
         if name.len() > NAME_MAX_BYTES {
             return Err(Error::NameTooLong);
         }
-        directory(self.records(), parent)?;
-        let (_, child) = names::entry(self.records(), parent, name)?.ok_or(Error::NotFound)?;
+        self.records().directory(parent).inode()?;
+        let (_, child) = self.records().directory(parent).entry(name)?.ok_or(Error::NotFound)?;
         self.getattr(child)
     }
 
@@ -51,8 +49,8 @@ impl<N: Nand> Fs<N> {
         if inode.is_dir() {
             return Err(Error::NotPermitted("directories have one name"));
         }
-        let dir = directory(self.records(), parent)?;
-        let Spot::Free(offset) = names::find(self.records(), parent, KeyKind::Entry, name)? else {
+        let dir = self.records().directory(parent).inode()?;
+        let Spot::Free(offset) = self.records().directory(parent).find(name)? else {
             return Err(Error::Exists);
         };
         if inode.nlink == 0 || dir.nlink == 0 {
@@ -61,11 +59,11 @@ impl<N: Nand> Fs<N> {
         if inode.nlink >= LINKS_MAX {
             return Err(Error::TooManyLinks);
         }
-        space::need_bytes(self.records(), NAMES_BYTES)?;
+        self.records().need_bytes(NAMES_BYTES)?;
         inode.nlink += 1;
         inode.ctime_ns = now_ns;
         self.records().put_inode(ino, inode)?;
-        names::add_entry(self.records(), parent, offset, (ino, inode.mode), name, now_ns)?;
+        self.records().directory(parent).add(offset, (ino, inode.mode), name, now_ns)?;
         self.store.end()?;
         self.getattr(ino)
     }
@@ -75,13 +73,13 @@ impl<N: Nand> Fs<N> {
         check_name(name)?;
         self.store.begin(Call::REMOVAL)?;
         let now_ns = self.stamp_ns(now_ns);
-        directory(self.records(), parent)?;
-        let (offset, child) = names::entry(self.records(), parent, name)?.ok_or(Error::NotFound)?;
+        self.records().directory(parent).inode()?;
+        let (offset, child) = self.records().directory(parent).entry(name)?.ok_or(Error::NotFound)?;
         if self.records().inode(child)?.is_dir() {
             return Err(Error::IsDirectory);
         }
         self.drop_name(child, now_ns)?;
-        names::remove_entry(self.records(), parent, offset, now_ns)?;
+        self.records().directory(parent).remove(offset, now_ns)?;
         self.store.end()
     }
 
@@ -94,15 +92,15 @@ impl<N: Nand> Fs<N> {
         }
         self.store.begin(Call::REMOVAL)?;
         let now_ns = self.stamp_ns(now_ns);
-        directory(self.records(), parent)?;
-        let (offset, child) = names::entry(self.records(), parent, name)?.ok_or(Error::NotFound)?;
-        directory(self.records(), child)?;
-        if !is_empty_dir(self.records(), child)? {
+        self.records().directory(parent).inode()?;
+        let (offset, child) = self.records().directory(parent).entry(name)?.ok_or(Error::NotFound)?;
+        self.records().directory(child).inode()?;
+        if !self.records().directory(child).is_empty()? {
             return Err(Error::NotEmpty);
         }
         self.drop_name(child, now_ns)?;
-        names::remove_entry(self.records(), parent, offset, now_ns)?;
-        names::add_links(self.records(), parent, -1)?;
+        self.records().directory(parent).remove(offset, now_ns)?;
+        self.records().directory(parent).add_links(-1)?;
         self.store.end()
     }
 
@@ -122,19 +120,19 @@ impl<N: Nand> Fs<N> {
         }
         self.records().put_inode(ino, inode)?;
         if inode.nlink == 0 {
-            names::mark_orphan(self.records(), ino)?;
+            self.records().mark_orphan(ino)?;
         }
         Ok(())
     }
 
     /// The directory that holds this directory (the root's is the root).
     pub fn parent_of(&mut self, dir: Ino) -> Result<Ino> {
-        Ok(directory(self.records(), dir)?.parent)
+        Ok(self.records().directory(dir).inode()?.parent)
     }
 
     /// The entries after `cookie` (0: from the start; "." and ".." are not among them), until `each` returns false.
     pub fn readdir(&mut self, dir: Ino, cookie: u64, each: &mut dyn FnMut(DirEntry) -> bool) -> Result<()> {
-        directory(self.records(), dir)?;
+        self.records().directory(dir).inode()?;
         let first = if cookie == 0 { COLLISION_SPAN } else { cookie.saturating_add(1) };
         let (mut from, to) = (key(dir, KeyKind::Entry, first), key(dir, KeyKind::Xattr, 0));
         while let Some(entry) = self.records().next(from, to)? {
@@ -152,14 +150,4 @@ impl<N: Nand> Fs<N> {
         }
         Ok(())
     }
-}
-
-pub(super) fn directory<N: Nand>(records: &mut Records<N>, ino: Ino) -> Result<Inode> {
-    let inode = records.inode(ino)?;
-    if inode.is_dir() { Ok(inode) } else { Err(Error::NotDirectory) }
-}
-
-pub(super) fn is_empty_dir<N: Nand>(records: &mut Records<N>, dir: Ino) -> Result<bool> {
-    let (from, to) = (key(dir, KeyKind::Entry, 0), key(dir, KeyKind::Xattr, 0));
-    Ok(records.next(from, to)?.is_none())
 }

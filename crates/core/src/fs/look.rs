@@ -7,7 +7,7 @@ use crate::dump::{self, AnchorInfo, BlockInfo, IndexEntry, SlotState};
 use crate::error::Result;
 #[cfg(test)]
 use crate::store::Store;
-use crate::store::report::{self, Info, StatFs};
+use crate::store::report::{Info, StatFs};
 
 impl<N: Nand> Fs<N> {
     /// The chip, to look at.
@@ -22,7 +22,7 @@ impl<N: Nand> Fs<N> {
 
     /// What `statfs` tells.
     pub fn statfs(&mut self) -> Result<StatFs> {
-        Ok(report::statfs(self.records()))
+        Ok(StatFs::of(&self.records().space()))
     }
 
     /// The volume's figures.

@@ -8,18 +8,15 @@ use nand::Nand;
 
 use super::Fs;
 use super::data::WritePart;
-use super::dir::{NAMES_BYTES, check_name, directory};
+use super::dir::{NAMES_BYTES, check_name};
 use super::types::*;
 use super::xattr::{attribute_bytes, check_attribute};
 use crate::error::{Error, Result};
 use crate::format::inode::{Ino, Inode, kind, with_attribute};
-use crate::format::key::KeyKind;
 use crate::format::tag::INO_MAX;
-use crate::store::attributes as stored;
-use crate::store::budget::Call;
-use crate::store::names::{self, Spot};
+use crate::policy::budget::Call;
+use crate::store::names::Spot;
 use crate::store::records::Records;
-use crate::store::space;
 
 /// Attributes a new inode can have from the first on.
 const ATTRIBUTES_MAX: usize = 4;
@@ -87,18 +84,19 @@ impl<N: Nand> Fs<N> {
         now_ns: i64,
     ) -> Result<Ino> {
         check_name(name)?;
-        let nodes: Vec<u64> = attributes.iter().map(|&each| stored::node_count(self.records(), each)).collect();
+        let nodes: Vec<u64> =
+            attributes.iter().map(|&each| self.records().attributes(parent).node_count(each)).collect();
         self.store.begin(Call::CHANGE.with_nodes(nodes.iter().sum()))?;
         let now_ns = self.stamp_ns(now_ns);
-        let dir = directory(self.records(), parent)?;
-        let Spot::Free(offset) = names::find(self.records(), parent, KeyKind::Entry, name)? else {
+        let dir = self.records().directory(parent).inode()?;
+        let Spot::Free(offset) = self.records().directory(parent).find(name)? else {
             return Err(Error::Exists);
         };
         if dir.nlink == 0 {
             return Err(Error::NotFound);
         }
         let more: u64 = attributes.iter().zip(&nodes).map(|(&each, &nodes)| attribute_bytes(each, nodes)).sum();
-        space::need_bytes(self.records(), NAMES_BYTES + content.len() as u64 + more)?;
+        self.records().need_bytes(NAMES_BYTES + content.len() as u64 + more)?;
         need_number(self.records())?;
         let directory = node.mode & kind::MASK == kind::DIR;
         let mut inode = Inode {
@@ -106,18 +104,18 @@ impl<N: Nand> Fs<N> {
             parent: if directory { parent } else { 0 },
             ..Inode::new(node.mode & (kind::MASK | 0o7777), node.uid, node.gid, now_ns)
         };
-        let offsets = stored::offsets_of_new(self.records(), attributes);
+        let offsets = self.records().attributes(parent).new_offsets(attributes);
         inode.attributes = offsets.iter().fold(0, |sum, &offset| with_attribute(sum, offset));
         let ino = self.records().new_inode(inode)?;
         for (chunk, data) in (0..).zip(content.chunks(self.records().chunk_bytes() as usize)) {
-            self.put_part(ino, &WritePart { chunk, skip: 0, data, is_last: false }, now_ns)?;
+            self.put_part((ino, &mut inode), &WritePart { chunk, skip: 0, data, is_last: false }, now_ns)?;
         }
         for (&attribute, &offset) in attributes.iter().zip(&offsets) {
-            stored::put(self.records(), ino, offset, attribute, true)?;
+            self.records().attributes(ino).put(offset, attribute, true)?;
         }
-        names::add_new_entry(self.records(), parent, offset, (ino, inode.mode), name, now_ns)?;
+        self.records().directory(parent).add_new(offset, (ino, inode.mode), name, now_ns)?;
         if directory {
-            names::add_links(self.records(), parent, 1)?;
+            self.records().directory(parent).add_links(1)?;
         }
         self.store.end()?;
         Ok(ino)

@@ -21,14 +21,11 @@ use self::types::*;
 use crate::error::{Error, Result};
 use crate::format::inode::{Ino, Inode, kind};
 use crate::format::tag::{tick_ns, ticks};
+use crate::policy::budget::Call;
 use crate::policy::migrate::Power;
 use crate::store::Store;
-use crate::store::budget::Call;
-use crate::store::chunks;
-use crate::store::names;
 use crate::store::options::{Atime, Times};
 use crate::store::records::Records;
-use crate::store::waiting_chunk;
 
 /// An access time older than this is renewed in any case, ns.
 const ATIME_DAY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
@@ -56,7 +53,7 @@ impl<N: Nand> Fs<N> {
         let by_caller = self.leaves_times(&inode);
         if by_caller
             && let Some(time_ns) = changes.only_time_ns()
-            && waiting_chunk::date(self.records(), ino, time_ns)?
+            && self.records().chunks(ino).date(time_ns)?
         {
             self.store.end()?;
             return self.getattr(ino);
@@ -123,7 +120,7 @@ impl<N: Nand> Fs<N> {
             return Ok(());
         }
         self.store.begin(Call::REMOVAL)?;
-        names::forget_orphan(self.records(), ino)?;
+        self.records().forget_orphan(ino)?;
         self.store.end()
     }
 
@@ -183,7 +180,7 @@ impl<N: Nand> Fs<N> {
             return Err(Error::Invalid("not a symbolic link"));
         }
         let mut target = alloc::vec![0; (inode.size as usize).min(4096)];
-        let count = chunks::read(self.records(), ino, inode.size, 0, &mut target, None)?;
+        let count = self.records().chunks(ino).read(inode.size, 0, &mut target, None)?;
         target.truncate(count);
         Ok(target)
     }

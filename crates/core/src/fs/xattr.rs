@@ -9,9 +9,7 @@ use super::types::{Attribute, NAME_MAX_BYTES};
 use crate::error::{Error, Result};
 use crate::format::inode::{Ino, with_attribute, without_attribute};
 use crate::format::node::XATTR_VALUE_MAX;
-use crate::store::attributes;
-use crate::store::budget::Call;
-use crate::store::space;
+use crate::policy::budget::Call;
 
 /// What an attribute of so many nodes may take, bytes.
 pub(super) fn attribute_bytes((name, value): Attribute<'_>, nodes: u64) -> u64 {
@@ -22,8 +20,8 @@ impl<N: Nand> Fs<N> {
     /// The value of an attribute.
     pub fn getxattr(&mut self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         self.records().inode(ino)?;
-        match attributes::find(self.records(), ino, name)? {
-            Some(offsets) => attributes::value(self.records(), ino, offsets.start),
+        match self.records().attributes(ino).find(name)? {
+            Some(offsets) => self.records().attributes(ino).value(offsets.start),
             None => Err(Error::NoAttribute),
         }
     }
@@ -39,17 +37,17 @@ impl<N: Nand> Fs<N> {
         now_ns: i64,
     ) -> Result<()> {
         check_attribute(name, value)?;
-        let nodes = attributes::node_count(self.records(), (name, value));
+        let nodes = self.records().attributes(ino).node_count((name, value));
         self.store.begin(Call::CHANGE.with_nodes(nodes))?;
         let (mut inode, now_ns) = (self.records().inode(ino)?, self.stamp_ns(now_ns));
-        space::need_bytes(self.records(), attribute_bytes((name, value), nodes))?;
-        let old = match attributes::find(self.records(), ino, name)? {
+        self.records().need_bytes(attribute_bytes((name, value), nodes))?;
+        let old = match self.records().attributes(ino).find(name)? {
             Some(_) if create => return Err(Error::Exists),
             None if replace => return Err(Error::NoAttribute),
             old => old,
         };
         let is_new = old.is_none();
-        let offset = attributes::set(self.records(), ino, old, (name, value))?;
+        let offset = self.records().attributes(ino).set(old, (name, value))?;
         if is_new {
             inode.attributes = with_attribute(inode.attributes, offset);
         }
@@ -61,18 +59,18 @@ impl<N: Nand> Fs<N> {
     /// The names of all attributes.
     pub fn listxattr(&mut self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         self.records().inode(ino)?;
-        attributes::names(self.records(), ino)
+        self.records().attributes(ino).names()
     }
 
     /// Removes an attribute.
     pub fn removexattr(&mut self, ino: Ino, name: &[u8], now_ns: i64) -> Result<()> {
         self.store.begin(Call::REMOVAL)?;
         let (mut inode, now_ns) = (self.records().inode(ino)?, self.stamp_ns(now_ns));
-        let Some(offsets) = attributes::find(self.records(), ino, name)? else {
+        let Some(offsets) = self.records().attributes(ino).find(name)? else {
             return Err(Error::NoAttribute);
         };
         let offset = offsets.start;
-        attributes::remove(self.records(), ino, offsets)?;
+        self.records().attributes(ino).remove(offsets)?;
         inode.attributes = without_attribute(inode.attributes, offset);
         inode.ctime_ns = now_ns;
         self.records().put_inode(ino, inode)?;

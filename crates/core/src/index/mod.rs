@@ -240,7 +240,7 @@ impl Index {
     }
 
     /// Gives a pending node its place on flash, if the index still points to it. Whether it did.
-    pub fn settle<N: Nand>(&mut self, slots: &mut Slots<N>, key: Key, number: u32, to: Place) -> bool {
+    pub fn place_pending<N: Nand>(&mut self, slots: &mut Slots<N>, key: Key, number: u32, to: Place) -> bool {
         let settled = self.delta.replace(key, Change::Put(Place::Pending { number }), Change::Put(to));
         if settled {
             slots.retain(to);

@@ -23,18 +23,41 @@ const TOLD_FROM: u64 = 100;
 /// what comes in the first minutes of three years says little of them.
 const PRIOR_PART: f64 = 100.0;
 
-/// What of a volume's wear is said to its managers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wear {
+/// A chip's wear, as far as it is asked for.
+pub trait WearView {
+    /// Native capacity of a block, bytes.
+    fn block_bytes(&self) -> u64;
     /// Native block capacity that can still be opened within the endurance, bytes.
-    pub left_bytes: u64,
-    /// What stands in SLC blocks, and is to be moved to native ones, bytes.
-    pub owed_bytes: u64,
-    /// What is live in native blocks, bytes.
-    pub settled_bytes: u64,
-    /// Room that is left in blocks that were opened: it was paid for, and what comes next goes there.
-    pub begun_bytes: u64,
-    pub bits_per_cell: u8,
+    fn left_bytes(&self) -> u64;
+    /// Live bytes of SLC blocks that are to be moved to native ones.
+    fn owed_bytes(&self) -> u64;
+    /// Live bytes of native blocks.
+    fn settled_bytes(&self) -> u64;
+    /// Room that is left in blocks that were opened, bytes: it was paid for, and what comes next goes there.
+    fn begun_bytes(&self) -> u64;
+    fn bits_per_cell(&self) -> u8;
+}
+
+/// The figures of a [`WearView`] by which one decision is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Wear {
+    left_bytes: u64,
+    owed_bytes: u64,
+    settled_bytes: u64,
+    begun_bytes: u64,
+    bits_per_cell: u8,
+}
+
+impl Wear {
+    fn of(view: &impl WearView) -> Self {
+        Self {
+            left_bytes: view.left_bytes(),
+            owed_bytes: view.owed_bytes(),
+            settled_bytes: view.settled_bytes(),
+            begun_bytes: view.begun_bytes(),
+            bits_per_cell: view.bits_per_cell(),
+        }
+    }
 }
 
 /// How a life stands, for whoever asks.
@@ -282,16 +305,21 @@ impl Manager {
         self.life.clock(mono_ns);
     }
 
-    /// Whether it is to be said how far the chip is worn: when something like a block of `block_bytes` has arrived, or a part
-    /// of a wear window is over.
-    pub fn asks_for_wear(&self, block_bytes: u64) -> bool {
-        self.has_goal() && (self.life.part_ended || self.life.window_ended || self.life.fresh_bytes >= block_bytes)
+    /// Decides anew on the wear index, if it is time: when something like a block has arrived, or a part of a wear window is
+    /// over. Whether it was.
+    pub fn review_wear(&mut self, view: &impl WearView) -> bool {
+        let life = &self.life;
+        let due = self.has_goal() && (life.part_ended || life.window_ended || life.fresh_bytes >= view.block_bytes());
+        if due {
+            self.review_wear_now(view);
+        }
+        due
     }
 
-    /// Hears how far the chip is worn.
-    pub fn heard_of_wear(&mut self, wear: Wear) {
+    /// The same whether it is time or not.
+    pub fn review_wear_now(&mut self, view: &impl WearView) {
         if let Some(goal) = self.life.goal() {
-            self.life.decide(goal, wear);
+            self.life.decide(goal, Wear::of(view));
         }
     }
 

@@ -8,8 +8,9 @@ use super::pace::CATCH_UP;
 use super::work::WorkKind;
 use super::*;
 use crate::policy::admission::SlcRule;
+use crate::policy::budget::Budget;
 use crate::policy::migrate::{Order, Power};
-use crate::policy::supply::{Budget, Supply};
+use crate::policy::supply::Supply;
 use crate::policy::tests::block;
 use crate::policy::{BlockView, Holds, Policy, Region};
 

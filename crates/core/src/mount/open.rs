@@ -21,14 +21,12 @@ use crate::format::table::{BLOCK_BYTES, BlockEntry, Use};
 use crate::format::tag::{Kind, wide};
 use crate::index::Index;
 use crate::index::tree::Tree;
+use crate::policy::budget::Call;
 use crate::store::Store;
-use crate::store::budget::Call;
 use crate::store::checkpoint::Tables;
-use crate::store::names;
 use crate::store::options::MountOptions;
 use crate::store::records::Volume;
 use crate::store::report::Ended;
-use crate::store::wear;
 
 /// Sequence numbers left out after a recovery: those of programs in flight that nobody saw.
 pub const SEQ_GAP: u64 = 1024;
@@ -48,7 +46,7 @@ pub fn mount<N: Nand>(mut nand: N, options: MountOptions) -> core::result::Resul
     let mut store = before_replay(nand, shape, &found, options);
     match open_volume(&mut store, &found) {
         Ok(()) => {
-            wear::tell_now(store.records_mut());
+            store.begin_life();
             Ok(store)
         }
         Err(error) => Err((store.into_chip(), error)),
@@ -267,7 +265,7 @@ fn remove_orphans<N: Nand>(store: &mut Store<N>) -> Result<()> {
             Err(Error::ReadOnly) => return Ok(()),
             ready => ready?,
         }
-        match names::forget_orphan(store.records_mut(), offset_of(entry.key)) {
+        match store.records_mut().forget_orphan(offset_of(entry.key)) {
             // What cannot be read stays; the rest of the volume is as good as before.
             Err(Error::Corrupt { .. }) => {}
             outcome => {

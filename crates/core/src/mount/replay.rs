@@ -252,7 +252,7 @@ impl<'a, N: Nand> Replay<'a, N> {
                 found.removed = found.removed.with(gone.chunks);
             }
             Body::Reserve { from, count } => {
-                let added = or_unseen(self.records.reserve_holes(ino, from, from + count))?;
+                let added = or_unseen(self.records.chunks(ino).reserve_holes(from, from + count))?;
                 let found = self.derived.entry(ino).or_default();
                 found.added = found.added.with(Extent::reserved(added));
             }

@@ -4,12 +4,14 @@
 
 pub mod admission;
 pub mod allocate;
+pub mod budget;
 pub mod gc;
 pub mod lazy;
 pub mod level;
 pub mod locality;
 pub mod migrate;
 pub mod place;
+pub mod space;
 pub mod supply;
 mod text;
 pub mod victim;

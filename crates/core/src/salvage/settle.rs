@@ -18,7 +18,7 @@ use crate::format::inode::{Census, Ino, Inode, ROOT_INO, kind, with_attribute};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::node::Body;
 use crate::index::delta::Change;
-use crate::store::names::{self, Spot};
+use crate::store::names::Spot;
 
 /// Where everything goes that is in doubt.
 const LOST_FOUND: &[u8] = b"lost+found";
@@ -210,18 +210,18 @@ impl<N: Nand> Mender<'_, N> {
         let mut inode = self.records().inode(ino)?;
         if inode.is_dir() {
             inode.parent = dir;
-            names::add_links(self.records(), dir, 1)?;
+            self.records().directory(dir).add_links(1)?;
         } else {
             inode.nlink += 1;
         }
         self.records().put_inode(ino, inode)?;
-        names::add_entry(self.records(), dir, offset, (ino, inode.mode), &name, now_ns)?;
+        self.records().directory(dir).add(offset, (ino, inode.mode), &name, now_ns)?;
         Ok(told)
     }
 
     /// A directory in a directory; made if it is not there, under another name where something else has this one.
     fn dir_at(&mut self, parent: Ino, name: &[u8], now_ns: i64) -> Result<Ino> {
-        if let Some((_, child)) = names::entry(self.records(), parent, name)?
+        if let Some((_, child)) = self.records().directory(parent).entry(name)?
             && self.records().inode(child)?.is_dir()
         {
             return Ok(child);
@@ -229,8 +229,8 @@ impl<N: Nand> Mender<'_, N> {
         let (name, offset) = self.free_name(parent, name)?;
         let inode = Inode { parent, ..Inode::new(kind::DIR | 0o700, 0, 0, now_ns) };
         let ino = self.records().new_inode(inode)?;
-        names::add_links(self.records(), parent, 1)?;
-        names::add_entry(self.records(), parent, offset, (ino, inode.mode), &name, now_ns)?;
+        self.records().directory(parent).add_links(1)?;
+        self.records().directory(parent).add(offset, (ino, inode.mode), &name, now_ns)?;
         Ok(ino)
     }
 
@@ -238,7 +238,7 @@ impl<N: Nand> Mender<'_, N> {
     fn free_name(&mut self, dir: Ino, name: &[u8]) -> Result<(Vec<u8>, u64)> {
         let mut candidate = name.to_vec();
         for number in 1u32.. {
-            if let Spot::Free(offset) = names::find(self.records(), dir, KeyKind::Entry, &candidate)? {
+            if let Spot::Free(offset) = self.records().directory(dir).find(&candidate)? {
                 return Ok((candidate, offset));
             }
             let suffix = format!("~{number}").into_bytes();

@@ -19,7 +19,7 @@ use crate::format::place::Place;
 use crate::format::tag::CHUNKS_MAX;
 use crate::index::delta::Change;
 use crate::mount::replay::Unseen;
-use crate::store::attributes::{self, Offsets};
+use crate::store::attributes::Offsets;
 
 /// What a survey rests on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -191,11 +191,11 @@ impl<N: Nand> Mender<'_, N> {
     fn survey_attribute(&mut self, ino: Ino, offset: u64, survey: &mut Survey) -> Result<()> {
         let known = survey.entry(ino).or_default();
         let claimed = known.attributes.last().is_some_and(|attribute| attribute.offsets.contains(&offset));
-        let Some(offsets) = attributes::offsets(self.records(), ino, offset)? else {
+        let Some(offsets) = self.records().attributes(ino).offsets(offset)? else {
             known.stray_parts.extend((!claimed).then_some(offset));
             return Ok(());
         };
-        let whole = match attributes::value(self.records(), ino, offset) {
+        let whole = match self.records().attributes(ino).value(offset) {
             Err(Error::Corrupt { .. }) => false,
             value => value.map(|_| true)?,
         };

@@ -5,20 +5,20 @@
 use nand::{Cause, Nand};
 
 use super::collector::Why;
-use super::{Store, budget, place};
+use super::{Store, place};
 use crate::error::{Error, Result};
 use crate::flash::Purpose;
 use crate::flash::anchor_log::PartnerState;
 use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::table::Use;
 use crate::manage::job::{Job, View};
-use crate::store::budget::Call;
+use crate::policy::budget::Call;
 
 impl<N: Nand> Store<N> {
     /// Sees to the blocks for anchors, if that can be done now: where the pair has lost one it gets another, and where
     /// blocks have failed, one is emptied for the next that does.
     pub(super) fn keep_anchor_blocks(&mut self) -> Result<()> {
-        let outcome = match self.records.flash.anchors().other() {
+        let outcome = match self.records.flash().anchors().other() {
             PartnerState::Missing => self.complete_anchor_pair(),
             PartnerState::Old | PartnerState::Ready => {
                 self.ready_anchor_pair().and_then(|()| self.keep_spare_anchor_block())
@@ -40,18 +40,18 @@ impl<N: Nand> Store<N> {
 
     /// One step of that.
     pub(super) fn ready_anchor_step(&mut self) -> Result<()> {
-        let outcome = self.records.flash.ready_step();
+        let outcome = self.records.log.flash_mut().ready_step();
         self.records.follow_moved()?;
         outcome
     }
 
     fn needs_other_anchor_block(&self) -> bool {
-        self.records.flash.anchors().needs_other(self.records.flash.shape().slc.units)
+        self.records.flash().anchors().needs_other(self.records.flash().shape().slc.units)
     }
 
     fn complete_anchor_pair(&mut self) -> Result<()> {
         self.take_free_anchor_block()?;
-        if self.records.flash.anchors().other() == PartnerState::Missing {
+        if self.records.flash().anchors().other() == PartnerState::Missing {
             self.empty_anchor_block()?;
             self.take_free_anchor_block()?;
         }
@@ -59,7 +59,7 @@ impl<N: Nand> Store<N> {
     }
 
     fn take_free_anchor_block(&mut self) -> Result<()> {
-        let outcome = self.records.flash.complete_pair();
+        let outcome = self.records.log.flash_mut().complete_pair();
         // What was gathered before has been programmed, or failed to be.
         self.records.follow_moved()?;
         outcome
@@ -68,10 +68,10 @@ impl<N: Nand> Store<N> {
     /// Whether blocks fail on this chip, none that anchors may stand in is free, and emptying one takes nothing from
     /// what a recovery needs.
     pub(super) fn lacks_spare_anchor_block(&self) -> bool {
-        let flash = &self.records.flash;
-        budget::has_failed(&self.records)
+        let flash = self.records.flash();
+        self.records.failed_blocks() > 0
             && !flash.free().has_spare_for_anchors()
-            && flash.free_blocks() >= budget::of(&self.records, Call::REMOVAL).for_collection()
+            && flash.free_blocks() >= self.records.space().budget(Call::REMOVAL).for_collection()
     }
 
     /// Empties a block for the next one of the pair that fails, if there is none.
@@ -81,12 +81,12 @@ impl<N: Nand> Store<N> {
         }
         let found = self.empty_anchor_block()?;
         // A recovery that cannot rely on the last pages is to find it empty, too.
-        if found && !self.records.flash.free().has_spare_for_anchors() { self.checkpoint_now() } else { Ok(()) }
+        if found && !self.records.flash().free().has_spare_for_anchors() { self.checkpoint_now() } else { Ok(()) }
     }
 
     /// The block that anchors may stand in which costs least to empty.
     fn cheapest_anchor_block(&self) -> Option<u32> {
-        let log = self.records.flash.blocks().iter().take(ANCHOR_BLOCKS as usize).filter(|(_, block)| {
+        let log = self.records.flash().blocks().iter().take(ANCHOR_BLOCKS as usize).filter(|(_, block)| {
             block.entry.used_as == Use::Log && !block.open && !block.stuck && !block.entry.failing
         });
         log.map(|(number, block)| (block.entry.live_bytes, number)).min().map(|(_, number)| number)
@@ -104,9 +104,9 @@ impl<N: Nand> Store<N> {
     /// In a recovery, before it writes anything: where the pair has lost a block, opens the block that another one's contents
     /// will move to. The checkpoint's anchor lists it; opened later, it would take one of the few anchors that are left.
     pub fn open_ahead_for_pair(&mut self) -> Result<()> {
-        let flash = &self.records.flash;
+        let flash = self.records.flash();
         if flash.anchors().other() != PartnerState::Missing
-            || flash.free_blocks() < budget::of(&self.records, Call::REMOVAL).for_collection()
+            || flash.free_blocks() < self.records.space().budget(Call::REMOVAL).for_collection()
         {
             return Ok(());
         }
@@ -122,14 +122,14 @@ impl<N: Nand> Store<N> {
         if flash.slots().room(id) >= slots {
             return Ok(());
         }
-        self.records.flash.open_fresh(id, Purpose::of(Cause::Gc))
+        self.records.log.flash_mut().open_fresh(id, Purpose::of(Cause::Gc))
     }
 
     /// Frees blocks that are empty but wait for a commit, for their copies, or for a checkpoint.
     fn release_waiting(&mut self) -> Result<()> {
-        let before = self.records.flash.free_blocks();
+        let before = self.records.flash().free_blocks();
         self.run(Job::Seal)?;
-        let gained = self.records.flash.free_blocks() > before;
+        let gained = self.records.flash().free_blocks() > before;
         if !gained && self.look(Call::REMOVAL).has_waiting() { self.checkpoint_now() } else { Ok(()) }
     }
 }

@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand};
 
-use super::place;
+use super::log::Placement;
+use super::place::{self, SlotContent, place};
 use super::records::Records;
 use crate::error::{Error, Result};
 use crate::flash::append::Draft;
@@ -66,8 +67,30 @@ enum Stepped {
     Looked,
 }
 
+/// A step in emptying a block.
+#[derive(Clone, Copy)]
+struct CopyStep {
+    /// Where its copy goes.
+    to: Placement,
+    /// Reads of the chip before it began.
+    reads_before: u64,
+}
+
+impl CopyStep {
+    /// Reads of the chip since it began.
+    fn reads<N: Nand>(self, records: &Records<N>) -> u64 {
+        records.log.reads() - self.reads_before
+    }
+
+    /// Whether it may look something up in the index, none of which may be in memory.
+    fn may_look_up<N: Nand>(self, records: &Records<N>) -> bool {
+        let spent = self.reads(records);
+        spent == 0 || spent + u64::from(records.index.tree().levels()) <= STEP_READS
+    }
+}
+
 /// A block being emptied.
-struct Job {
+struct CollectionJob {
     victim: u32,
     /// The victim's erases: with one more it is another block.
     erases: u32,
@@ -92,7 +115,7 @@ struct Job {
 /// Empties one block at a time.
 #[derive(Default)]
 pub(super) struct Collector {
-    job: Option<Job>,
+    job: Option<CollectionJob>,
 }
 
 impl Collector {
@@ -114,12 +137,12 @@ impl Collector {
 
     /// Whether the head that copies go to has room for the next one; not if nothing is being emptied.
     pub fn has_room<N: Nand>(&self, records: &Records<N>) -> bool {
-        self.job.as_ref().is_some_and(|job| records.flash.slots().room(place::head(records, &job.write)) > 0)
+        self.job.as_ref().is_some_and(|job| records.flash().slots().room(job.place(records).head) > 0)
     }
 
     /// Starts emptying `victim`.
     pub fn start<N: Nand>(&mut self, records: &Records<N>, victim: u32, why: Why) {
-        let block = records.flash.blocks().get(victim);
+        let block = records.flash().blocks().get(victim);
         let write = place::of_copy(records, block.mode(), block.entry.live_bytes);
         let stays = block.entry.native == (records.manager.place(&write) == Region::Native);
         let purpose = match (why, stays) {
@@ -128,46 +151,48 @@ impl Collector {
             (Why::Renewal, _) => Purpose::of(Cause::WearLevel),
             (Why::Levelling, _) => Purpose { cause: Cause::WearLevel, take: Take::MostWorn },
         };
-        self.job = Some(Job::new(records, victim, write, purpose));
+        self.job = Some(CollectionJob::new(records, victim, write, purpose));
     }
 
     /// Reads a few pages of the block being emptied, makes one copy, or takes one step towards a place for it.
     pub fn step<N: Nand>(&mut self, records: &mut Records<N>) -> Result<()> {
         let Some(mut job) = self.job.take() else { return Ok(()) };
-        if records.flash.blocks().get(job.victim).entry.erases != job.erases {
+        if records.flash().blocks().get(job.victim).entry.erases != job.erases {
             // Callers emptied it, and it holds something else: what was taken along is out of date.
             return Ok(());
         }
         let done = job.step(records);
         match done {
             Ok(false) => self.job = Some(job),
-            Ok(true) => records.flash.slots_mut().give_up(job.victim),
+            Ok(true) => records.log.slots_mut().give_up(job.victim),
             Err(_) => {}
         }
         records.follow_moved()?;
         done.map(|_| ())
     }
-}
 
-/// Moves what is live in one slot of any block, at once: recovery does so with pages that may be unstable.
-pub(super) fn move_one<N: Nand>(records: &mut Records<N>, slot: Slot) -> Result<()> {
-    let victim = records.flash.shape().block_of(slot);
-    let write = place::of_copy(records, records.flash.blocks().get(victim).mode(), 0);
-    let mut job = Job::new(records, victim, write, Purpose::of(Cause::Metadata));
-    loop {
-        match job.move_slot(records, slot, records.flash.slots().reads())? {
-            Stepped::Through | Stepped::Emptied => break,
-            Stepped::Copied | Stepped::Looked => {}
+    /// Moves what is live in one slot of any block, at once: recovery does so with pages that may be unstable.
+    pub fn move_one<N: Nand>(records: &mut Records<N>, slot: Slot) -> Result<()> {
+        let victim = records.flash().shape().block_of(slot);
+        let write = place::of_copy(records, records.flash().blocks().get(victim).mode(), 0);
+        let mut job = CollectionJob::new(records, victim, write, Purpose::of(Cause::Metadata));
+        loop {
+            let to = job.place(records);
+            match job.move_slot(records, CopyStep { to, reads_before: records.log.reads() }, slot)? {
+                Stepped::Through | Stepped::Emptied => break,
+                Stepped::Copied | Stepped::Looked => {}
+            }
         }
+        let to = job.place(records);
+        job.write_moving(records, to)
     }
-    job.write_moving(records)
 }
 
-impl Job {
+impl CollectionJob {
     fn new<N: Nand>(records: &Records<N>, victim: u32, write: Write, purpose: Purpose) -> Self {
         Self {
             victim,
-            erases: records.flash.blocks().get(victim).entry.erases,
+            erases: records.flash().blocks().get(victim).entry.erases,
             write,
             purpose,
             summary: Vec::new(),
@@ -187,21 +212,23 @@ impl Job {
         if self.generation != records.index.generation() {
             self.look_again(records);
         }
-        let block = records.flash.blocks().get(self.victim);
+        let block = records.flash().blocks().get(self.victim);
         let (mode, sealed) = (block.mode(), block.entry.sealed);
         if sealed && !self.looked {
             return self.read_summary(records, mode).map(|()| false);
         }
         let is_left = |job: &Self, records: &Records<N>| {
-            records.flash.blocks().get(job.victim).entry.live_bytes > 0 || !job.moving.is_empty()
+            records.flash().blocks().get(job.victim).entry.live_bytes > 0 || !job.moving.is_empty()
         };
-        if is_left(self, records) && !records.flash.prepare(place::head(records, &self.write), self.purpose)? {
+        let to = self.place(records);
+        if is_left(self, records) && !records.log.prepare(to, self.purpose)? {
             return Ok(false);
         }
-        let (slots, reads) = (records.flash.shape().mode(mode).content_slots(), records.flash.slots().reads());
-        while self.next < slots && records.flash.blocks().get(self.victim).entry.live_bytes > 0 {
-            let slot = records.flash.shape().slot(self.victim, self.next);
-            match self.move_slot(records, slot, reads)? {
+        let slots = records.flash().shape().mode(mode).content_slots();
+        let step = CopyStep { to, reads_before: records.log.reads() };
+        while self.next < slots && records.flash().blocks().get(self.victim).entry.live_bytes > 0 {
+            let slot = records.flash().shape().slot(self.victim, self.next);
+            match self.move_slot(records, step, slot)? {
                 Stepped::Through => self.next += 1,
                 Stepped::Emptied => {
                     self.next += 1;
@@ -210,11 +237,16 @@ impl Job {
                 Stepped::Copied | Stepped::Looked => return Ok(false),
             }
         }
-        if has_read(records, reads) > 1 && !self.moving.is_empty() {
+        if step.reads(records) > 1 && !self.moving.is_empty() {
             return Ok(false);
         }
-        self.write_moving(records)?;
+        self.write_moving(records, to)?;
         Ok(true)
+    }
+
+    /// Where the next copy goes.
+    fn place<N: Nand>(&self, records: &Records<N>) -> Placement {
+        place(records, &self.write, SlotContent::Copies)
     }
 
     /// The index has another tree: what was found in the one before is found again.
@@ -230,7 +262,7 @@ impl Job {
 
     /// Reads the next pages of the block's summary.
     fn read_summary<N: Nand>(&mut self, records: &mut Records<N>, mode: CellMode) -> Result<()> {
-        let slots = records.flash.slots_mut();
+        let slots = records.log.slots_mut();
         let (slot_bytes, parts) = (slots.shape().slot_bytes, slots.shape().mode(mode).summary_slots);
         for _ in 0..STEP_READS {
             let part = (self.summary.len() / slot_bytes) as u32;
@@ -252,17 +284,17 @@ impl Job {
     }
 
     /// Moves what is live in a slot, by one step; the chip had been read so many times when the step began.
-    fn move_slot<N: Nand>(&mut self, records: &mut Records<N>, slot: Slot, reads: u64) -> Result<Stepped> {
+    fn move_slot<N: Nand>(&mut self, records: &mut Records<N>, step: CopyStep, slot: Slot) -> Result<Stepped> {
         let opened = match self.opened.take().filter(|opened| opened.slot == slot) {
             Some(opened) => opened,
-            None => match self.open_slot(records, slot, reads)? {
+            None => match self.open_slot(records, step, slot)? {
                 Ok(opened) => opened,
                 Err(stepped) => return Ok(stepped),
             },
         };
         match opened.tag.kind {
-            Kind::Data => self.copy_data(records, opened, reads),
-            Kind::Nodes => self.take_nodes(records, opened, reads),
+            Kind::Data => self.copy_data(records, step, opened),
+            Kind::Nodes => self.take_nodes(records, step, opened),
             _ => Ok(Stepped::Through),
         }
     }
@@ -271,10 +303,10 @@ impl Job {
     fn open_slot<N: Nand>(
         &mut self,
         records: &mut Records<N>,
+        step: CopyStep,
         slot: Slot,
-        reads: u64,
     ) -> Result<core::result::Result<Opened, Stepped>> {
-        let index = records.flash.shape().index_of(slot) as usize;
+        let index = records.flash().shape().index_of(slot) as usize;
         let known = match self.tags.as_ref().map(|tags| tags.get(index)) {
             Some(None) => return Ok(Err(Stepped::Through)),
             Some(Some(raw)) if is_blank(raw) => return Ok(Err(Stepped::Through)),
@@ -284,18 +316,18 @@ impl Job {
         if let Some(tag) = known
             && tag.kind == Kind::Data
         {
-            if !may_look_up(records, reads) {
+            if !step.may_look_up(records) {
                 return Ok(Err(Stepped::Looked));
             }
-            if !is_current(records, &tag, slot)? {
+            if !self.is_current(records, &tag, slot)? {
                 return Ok(Err(Stepped::Through));
             }
         }
-        if has_read(records, reads) >= STEP_READS {
+        if step.reads(records) >= STEP_READS {
             return Ok(Err(Stepped::Looked));
         }
-        let mut data = vec![0; records.flash.shape().slot_bytes];
-        let slots = records.flash.slots_mut();
+        let mut data = vec![0; records.flash().shape().slot_bytes];
+        let slots = records.log.slots_mut();
         match slots.read_tagged(slot, &mut data, self.purpose.cause) {
             Ok(Some(tag)) => Ok(Ok(Opened { slot, tag, data, at: 0 })),
             Ok(None) => Ok(Err(Stepped::Through)),
@@ -309,21 +341,20 @@ impl Job {
     }
 
     /// Copies a bare chunk, if it is live.
-    fn copy_data<N: Nand>(&mut self, records: &mut Records<N>, opened: Opened, reads: u64) -> Result<Stepped> {
-        if !may_look_up(records, reads) {
+    fn copy_data<N: Nand>(&mut self, records: &mut Records<N>, step: CopyStep, opened: Opened) -> Result<Stepped> {
+        if !step.may_look_up(records) {
             self.opened = Some(opened);
             return Ok(Stepped::Looked);
         }
         let Opened { slot, tag, .. } = opened;
-        if !is_current(records, &tag, slot)? {
+        if !self.is_current(records, &tag, slot)? {
             return Ok(Stepped::Through);
         }
-        if has_read(records, reads) > 1 {
+        if step.reads(records) > 1 {
             self.opened = Some(opened);
             return Ok(Stepped::Looked);
         }
-        let head = place::head(records, &self.write);
-        let to = records.flash.append(head, Draft::copy_of_data(&tag, slot), &opened.data, self.purpose)?;
+        let to = records.log.append(step.to, Draft::copy_of_data(&tag, slot), &opened.data, self.purpose)?;
         count_migrated(&mut records.manager, self.purpose);
         let place = |slot| Place::Run { slot, count: 1 };
         let key = key(tag.ino, KeyKind::Data, tag.chunk);
@@ -332,30 +363,30 @@ impl Job {
     }
 
     /// Takes the live nodes of a slot along, until a slot of them is written.
-    fn take_nodes<N: Nand>(&mut self, records: &mut Records<N>, mut opened: Opened, reads: u64) -> Result<Stepped> {
+    fn take_nodes<N: Nand>(&mut self, records: &mut Records<N>, step: CopyStep, mut opened: Opened) -> Result<Stepped> {
         let mut stepped = Stepped::Through;
         for (at, units, found) in node::nodes(&opened.data, opened.tag.len as usize) {
             let Some(key) = found.key().filter(|_| at >= opened.at) else { continue };
             opened.at = at;
-            if !may_look_up(records, reads) {
+            if !step.may_look_up(records) {
                 stepped = Stepped::Looked;
                 break;
             }
             let from = Place::Node { slot: opened.slot, at, units };
             let start = usize::from(at) * NODE_UNIT;
             let Some(bytes) = opened.data.get(start..start + usize::from(units) * NODE_UNIT) else { continue };
-            if !records.index.points_to(records.flash.slots_mut(), key, from)? {
+            if !records.index.points_to(records.log.slots_mut(), key, from)? {
                 continue;
             }
-            let fits = self.moving_bytes + bytes.len() <= records.flash.shape().slot_bytes - NODE_UNIT;
-            if !fits && has_read(records, reads) > 1 {
+            let fits = self.moving_bytes + bytes.len() <= records.flash().shape().slot_bytes - NODE_UNIT;
+            if !fits && step.reads(records) > 1 {
                 stepped = Stepped::Looked;
                 break;
             }
             let moving = Moving { key, from, bytes: bytes.to_vec() };
             if fits {
                 if self.moving.is_empty() {
-                    self.moving_from = records.flash.shape().index_of(opened.slot);
+                    self.moving_from = records.flash().shape().index_of(opened.slot);
                 }
                 self.moving_bytes += bytes.len();
                 self.moving.push(moving);
@@ -363,8 +394,8 @@ impl Job {
             }
             // With a large node those that are gathered would take a slot that others may share.
             match bytes.len() > self.moving_bytes {
-                true => write_nodes(records, vec![moving], &self.write, self.purpose)?,
-                false => self.write_moving(records)?,
+                true => self.write_nodes(records, vec![moving], step.to)?,
+                false => self.write_moving(records, step.to)?,
             }
             stepped = Stepped::Copied;
             break;
@@ -375,25 +406,45 @@ impl Job {
         Ok(stepped)
     }
 
+    /// Whether the index points to the data of this tag in `slot`.
+    fn is_current<N: Nand>(&self, records: &mut Records<N>, tag: &Tag, slot: Slot) -> Result<bool> {
+        let key = key(tag.ino, KeyKind::Data, tag.chunk);
+        records.index.points_to(records.log.slots_mut(), key, Place::Run { slot, count: 1 })
+    }
+
     /// Writes the nodes taken along to a slot: those that are still current. With the rest a copy would be newer in the
     /// log than what replaced it; replay sees through that, a salvage could not.
-    fn write_moving<N: Nand>(&mut self, records: &mut Records<N>) -> Result<()> {
+    fn write_moving<N: Nand>(&mut self, records: &mut Records<N>, to: Placement) -> Result<()> {
         let mut moving = core::mem::take(&mut self.moving);
         moving.retain(|node| records.index.still_points_to(node.key, node.from));
         self.moving_bytes = 0;
-        if moving.is_empty() { Ok(()) } else { write_nodes(records, moving, &self.write, self.purpose) }
+        if moving.is_empty() { Ok(()) } else { self.write_nodes(records, moving, to) }
     }
-}
 
-/// Reads of the chip since it had been read so many times.
-fn has_read<N: Nand>(records: &Records<N>, reads: u64) -> u64 {
-    records.flash.slots().reads() - reads
-}
-
-/// Whether a step that began after so many reads may look something up in the index, none of which may be in memory.
-fn may_look_up<N: Nand>(records: &Records<N>, reads: u64) -> bool {
-    let spent = has_read(records, reads);
-    spent == 0 || spent + u64::from(records.index.tree().levels()) <= STEP_READS
+    /// Copies nodes that fit one slot.
+    fn write_nodes<N: Nand>(&self, records: &mut Records<N>, moving: Vec<Moving>, to: Placement) -> Result<()> {
+        let slot_bytes = records.flash().shape().slot_bytes;
+        let mut buffer = Vec::with_capacity(slot_bytes);
+        for moving in &moving {
+            let start = buffer.len();
+            buffer.extend_from_slice(&moving.bytes);
+            if let (Some(bytes), Place::Node { slot, at, .. }) = (buffer.get_mut(start..), moving.from) {
+                node::set_order(bytes, Order::CopyOf { slot, at });
+            }
+        }
+        let draft = Draft::copies_of_nodes(buffer.len() as u32);
+        buffer.resize(slot_bytes, 0);
+        let slot = records.log.append(to, draft, &buffer, self.purpose)?;
+        count_migrated(&mut records.manager, self.purpose);
+        let mut start = 0;
+        for moving in moving {
+            let (at, units) = ((start / NODE_UNIT) as u8, (moving.bytes.len() / NODE_UNIT) as u8);
+            let to = Place::Node { slot, at, units };
+            records.relocate_known(Relocation { key: moving.key, from: moving.from, to });
+            start += moving.bytes.len();
+        }
+        Ok(())
+    }
 }
 
 /// Tells the managers of a copy that was made, where it went from an SLC block to a native one.
@@ -401,36 +452,4 @@ fn count_migrated(manager: &mut Manager, purpose: Purpose) {
     if purpose.cause == Cause::Migration {
         manager.heard_of_migrated_page();
     }
-}
-
-/// Copies nodes that fit one slot.
-fn write_nodes<N: Nand>(records: &mut Records<N>, moving: Vec<Moving>, write: &Write, purpose: Purpose) -> Result<()> {
-    let slot_bytes = records.flash.shape().slot_bytes;
-    let mut buffer = Vec::with_capacity(slot_bytes);
-    for moving in &moving {
-        let start = buffer.len();
-        buffer.extend_from_slice(&moving.bytes);
-        if let (Some(bytes), Place::Node { slot, at, .. }) = (buffer.get_mut(start..), moving.from) {
-            node::set_order(bytes, Order::CopyOf { slot, at });
-        }
-    }
-    let draft = Draft::copies_of_nodes(buffer.len() as u32);
-    buffer.resize(slot_bytes, 0);
-    let head = place::head(records, write);
-    let slot = records.flash.append(head, draft, &buffer, purpose)?;
-    count_migrated(&mut records.manager, purpose);
-    let mut start = 0;
-    for moving in moving {
-        let (at, units) = ((start / NODE_UNIT) as u8, (moving.bytes.len() / NODE_UNIT) as u8);
-        let to = Place::Node { slot, at, units };
-        records.relocate_known(Relocation { key: moving.key, from: moving.from, to });
-        start += moving.bytes.len();
-    }
-    Ok(())
-}
-
-/// Whether the index points to the data of this tag in `slot`.
-fn is_current<N: Nand>(records: &mut Records<N>, tag: &Tag, slot: Slot) -> Result<bool> {
-    let key = key(tag.ino, KeyKind::Data, tag.chunk);
-    records.index.points_to(records.flash.slots_mut(), key, Place::Run { slot, count: 1 })
 }

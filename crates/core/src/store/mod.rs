@@ -8,31 +8,33 @@
 
 mod anchor_blocks;
 pub mod attributes;
-pub mod budget;
 pub mod checkpoint;
+mod chunk_space;
+pub mod chunk_writes;
 pub mod chunks;
 mod collector;
 pub mod commit;
 pub mod inodes;
+pub mod log;
 pub mod names;
+mod node_writes;
 pub mod options;
 mod place;
 pub mod records;
 pub mod report;
 mod room;
 pub mod room_ahead;
-pub mod space;
+mod space;
 #[cfg(test)]
 mod tests;
 mod view;
-pub mod waiting_chunk;
-pub mod wear;
+mod waiting_chunk;
+mod wear;
 mod work;
 pub mod write_buffer;
 
 use nand::Nand;
 
-use self::budget::{Call, Reserve};
 use self::checkpoint::{Checkpointer, Tables};
 use self::collector::Collector;
 use self::commit::Commit;
@@ -43,6 +45,7 @@ use crate::error::{Error, Result};
 use crate::flash::block_test::{ReadsBack, TestView, Tester};
 use crate::flash::{Flash, Phase};
 use crate::index::Index;
+use crate::policy::budget::{Call, Reserve};
 
 /// What is stored on a chip.
 pub struct Store<N: Nand> {
@@ -60,8 +63,9 @@ pub struct Store<N: Nand> {
 impl<N: Nand> Store<N> {
     /// A store of these parts.
     pub fn new(flash: Flash<N>, index: Index, volume: Volume, tables: Tables, options: MountOptions) -> Self {
+        let chip_space = space::of_chip(flash.shape(), &options);
         Self {
-            records: Records::new(flash, index, volume, options),
+            records: Records::new(flash, index, volume, options, chip_space),
             checkpointer: Checkpointer::new(tables),
             collector: Collector::default(),
             commit: None,
@@ -92,14 +96,19 @@ impl<N: Nand> Store<N> {
 
     /// Gives the chip back as it is, as a power cut would: nothing is written.
     pub fn into_chip(self) -> N {
-        self.records.flash.into_nand()
+        self.records.log.into_chip()
+    }
+
+    /// The mount is complete: the managers look at the wear for the first time.
+    pub fn begin_life(&mut self) {
+        self.records.review_wear_now();
     }
 
     /// Hears that a request came, and when, by a clock that never jumps.
     pub fn request(&mut self, mono_ns: i64) {
         self.records.set_mono_ns(mono_ns);
         self.records.manager.clock(self.records.mono_ns);
-        wear::tell(&mut self.records);
+        self.records.review_wear();
         self.records.manager.heard_of_request(self.records.mono_ns);
     }
 
@@ -114,18 +123,18 @@ impl<N: Nand> Store<N> {
             self.records.buffer.nothing_waits();
         }
         self.records.buffer.wait_since(self.records.mono_ns);
-        wear::tell(&mut self.records);
+        self.records.review_wear();
         let ready = match followed.and_then(|()| self.make_room(call)) {
             // Of the blocks that failed some may be good.
-            Err(Error::NoSpace) if call.gives_back() && TestView(&self.records.flash).next_suspect().is_some() => {
-                Tester(&mut self.records.flash).finish_all(ReadsBack::Right).and_then(|()| self.make_room(call))
+            Err(Error::NoSpace) if call.gives_back() && TestView(self.records.flash()).next_suspect().is_some() => {
+                Tester(self.records.log.flash_mut()).finish_all(ReadsBack::Right).and_then(|()| self.make_room(call))
             }
             ready => ready,
         };
         match ready {
             Err(Error::NoSpace) if call.gives_back() => {
                 // Not even for that there is room: so many blocks went bad that this is the end.
-                self.records.flash.fail(&Error::NoSpace);
+                self.records.log.flash_mut().fail(&Error::NoSpace);
                 Err(Error::ReadOnly)
             }
             ready => self.noted(ready),
@@ -134,7 +143,7 @@ impl<N: Nand> Store<N> {
 
     /// Before the first program or erase of a mount, makes sure the newest anchor is stable and not clean.
     fn own_anchor(&mut self) -> Result<()> {
-        while !self.records.flash.own_step()? {}
+        while !self.records.log.flash_mut().own_step()? {}
         Ok(())
     }
 
@@ -146,7 +155,7 @@ impl<N: Nand> Store<N> {
 
     /// Makes everything issued before durable.
     pub fn sync(&mut self) -> Result<()> {
-        if self.records.flash.phase() == Phase::ReadOnly {
+        if self.records.flash().phase() == Phase::ReadOnly {
             return Ok(());
         }
         if self.records.is_durable() {
@@ -161,15 +170,15 @@ impl<N: Nand> Store<N> {
     /// Remembers that the chip failed.
     fn noted<T>(&mut self, outcome: Result<T>) -> Result<T> {
         if let Err(error @ Error::Nand(_)) = &outcome {
-            self.records.flash.fail(error);
+            self.records.log.flash_mut().fail(error);
         }
         outcome
     }
 
     /// Whether anything may be written; the failure that ended it, otherwise.
     pub fn writable(&self) -> Result<()> {
-        match self.records.flash.broken() {
-            _ if self.records.flash.phase() == Phase::ReadOnly => Err(Error::ReadOnly),
+        match self.records.flash().broken() {
+            _ if self.records.flash().phase() == Phase::ReadOnly => Err(Error::ReadOnly),
             // The call that met it was told.
             Some(Error::WriteOutage) => Err(Error::ReadOnly),
             Some(error) => Err(error.clone()),
@@ -179,7 +188,7 @@ impl<N: Nand> Store<N> {
 
     /// Nothing is written in this mount, because of this.
     pub fn only_read(&mut self, ended: Ended) {
-        self.records.flash.enter(Phase::ReadOnly);
+        self.records.log.flash_mut().enter(Phase::ReadOnly);
         self.ended = Some(ended);
     }
 }

@@ -1,62 +1,110 @@
-//! Where something is written: its region as the policy says, and the log head there.
+//! Where a slot goes: its region as the policy says, and the log head there.
+//!
+//! Invariant: a slot is placed once. What makes room for it, what appends it and what the managers are told follow from the
+//! same [`Placement`].
 
 use nand::{CellMode, Nand};
 
+use super::log::Placement;
 use super::records::Records;
-use super::{budget, space};
 use crate::flash::head::HeadId;
 use crate::format::inode::Ino;
 use crate::policy::Region;
+use crate::policy::budget::Call;
 use crate::policy::place::Write;
-use crate::store::budget::Call;
 
-/// The log head to write to. What is written before a checkpoint counts goes to SLC, where there are two regions.
-pub(super) fn head<N: Nand>(records: &Records<N>, write: &Write) -> HeadId {
-    let region = if records.flash.phase().is_logged() { records.manager.place(write) } else { Region::Slc };
-    head_with_room(records, log_head(region), write)
+/// What a slot holds.
+#[derive(Clone, Copy)]
+pub(super) enum SlotContent {
+    /// A chunk that a caller wrote to this file.
+    Data(Ino),
+    /// Nodes, which are as hot as the inode that the last of them is of.
+    Nodes(Option<Ino>),
+    /// What is moved out of a block.
+    Copies,
 }
 
-/// The same for data that a caller wrote to a file.
-pub(super) fn head_of_data<N: Nand>(records: &Records<N>, write: &Write, ino: Ino) -> HeadId {
-    if is_hot(records, ino) { head_with_room(records, hot_head(records), write) } else { head(records, write) }
+/// The place of a slot. What is written before a checkpoint counts goes to SLC, where there are two regions.
+pub(super) fn place<N: Nand>(records: &Records<N>, write: &Write, content: SlotContent) -> Placement {
+    Placer { records, write }.place(content)
 }
 
-/// The same for nodes, which are as hot as the inode that the last of them is of.
-pub(super) fn head_of_nodes<N: Nand>(records: &Records<N>, write: &Write, ino: Option<Ino>) -> HeadId {
-    let wanted = match records.flash.phase().is_logged() {
-        true if ino.is_some_and(|ino| is_hot(records, ino)) => hot_head(records),
-        true => log_head(records.manager.place_nodes(write)),
-        false => HeadId::Slc,
-    };
-    head_with_room(records, wanted, write)
+/// Whoever places the slots of a write.
+struct Placer<'a, N: Nand> {
+    records: &'a Records<N>,
+    write: &'a Write,
 }
 
-/// The log head of hot data: its own as long as that has room. It takes another block where data is kept apart, and space
-/// is left for it.
-fn hot_head<N: Nand>(records: &Records<N>) -> HeadId {
-    let takes_block = || records.manager.keeps_hot_apart() && space::has_room_for_head(records);
-    if records.flash.slots().room(HeadId::SlcHot) > 0 || takes_block() { HeadId::SlcHot } else { HeadId::Slc }
-}
+impl<N: Nand> Placer<'_, N> {
+    fn place(&self, content: SlotContent) -> Placement {
+        let manager = &self.records.manager;
+        let is_logged = self.records.flash().phase().is_logged();
+        let of_file = match content {
+            SlotContent::Data(ino) => Some(ino),
+            SlotContent::Nodes(ino) => ino,
+            SlotContent::Copies => None,
+        };
+        let hot = is_logged && of_file.is_some_and(|ino| manager.is_hot(ino));
+        let wanted = match (hot, is_logged, content) {
+            (true, ..) => self.hot_head(),
+            (false, true, SlotContent::Nodes(_)) => log_head(manager.place_nodes(self.write)),
+            (false, true, _) => log_head(manager.place(self.write)),
+            (false, false, _) => HeadId::Slc,
+        };
+        let head = self.head_with_room(wanted);
+        Placement { head, region: region_of(head), hot }
+    }
 
-/// Whether what is written to a file is hot.
-pub(super) fn is_hot<N: Nand>(records: &Records<N>, ino: Ino) -> bool {
-    records.flash.phase().is_logged() && records.manager.is_hot(ino)
+    fn room(&self, head: HeadId) -> u32 {
+        self.records.flash().slots().room(head)
+    }
+
+    /// The log head of hot data: its own as long as that has room. It takes another block where data is kept apart, and space
+    /// is left for it.
+    fn hot_head(&self) -> HeadId {
+        let takes_block = || self.records.manager.keeps_hot_apart() && self.records.space().takes_block_of_hot_data();
+        if self.room(HeadId::SlcHot) > 0 || takes_block() { HeadId::SlcHot } else { HeadId::Slc }
+    }
+
+    /// The log head to write to: `wanted`, unless it has no room, another has, and a block of its own would be one
+    /// that a recovery needs; recovery, which cannot make room, never takes one while any head has room.
+    ///
+    /// Where there is one region, it is the native head, whatever is wanted. Blocks that an earlier mount left open for other
+    /// heads are filled first, since an open block is never emptied.
+    fn head_with_room(&self, wanted: HeadId) -> HeadId {
+        let with_room = |others: [HeadId; 2]| others.into_iter().find(|&id| self.room(id) > 0);
+        if self.records.manager.policy().uses_one_region() {
+            return with_room([HeadId::Slc, HeadId::SlcHot]).unwrap_or(HeadId::Native);
+        }
+        if self.room(wanted) > 0 {
+            return wanted;
+        }
+        let other = with_room(match wanted {
+            HeadId::Native => [HeadId::Slc, HeadId::SlcHot],
+            HeadId::SlcHot => [HeadId::Slc, HeadId::Native],
+            HeadId::Slc | HeadId::Meta => [HeadId::Native, HeadId::SlcHot],
+        });
+        let Some(other) = other else { return wanted };
+        let flash = self.records.flash();
+        let takes = flash.phase().is_logged() && flash.free_blocks() > self.blocks_kept();
+        if takes { wanted } else { other }
+    }
+
+    /// Free blocks that must stay when one is taken though another head has room. A call that writes to several heads has
+    /// found room for one block more, not for one each.
+    fn blocks_kept(&self) -> u32 {
+        match self.write {
+            Write::Host | Write::Synced { .. } if self.records.manager.writes_to_both() => {
+                self.records.space().budget(Call::CHANGE).for_commit()
+            }
+            _ => self.records.space().recovery_blocks(),
+        }
+    }
 }
 
 /// The region of a log head.
-pub(super) fn region_of(head: HeadId) -> Region {
+fn region_of(head: HeadId) -> Region {
     if head == HeadId::Native { Region::Native } else { Region::Slc }
-}
-
-/// Free blocks that must stay when one is taken for a write though another head has room. A call that writes to several
-/// heads has found room for one block more, not for one each.
-fn blocks_kept<N: Nand>(records: &Records<N>, write: &Write) -> u32 {
-    match write {
-        Write::Host | Write::Synced { .. } if records.manager.writes_to_both() => {
-            budget::of(records, Call::CHANGE).for_commit()
-        }
-        _ => budget::recovery_blocks(records),
-    }
 }
 
 /// The log head of a region.
@@ -67,37 +115,13 @@ pub(super) fn log_head(region: Region) -> HeadId {
     }
 }
 
-/// The log head to write to: `wanted`, unless it has no room, another has, and a block of its own would be one
-/// that a recovery needs; recovery, which cannot make room, never takes one while any head has room.
-///
-/// Where there is one region, it is the native head, whatever is wanted. Blocks that an earlier mount left open for other heads
-/// are filled first, since an open block is never emptied.
-fn head_with_room<N: Nand>(records: &Records<N>, wanted: HeadId, write: &Write) -> HeadId {
-    let slots = records.flash.slots();
-    if records.manager.policy().uses_one_region() {
-        let left = [HeadId::Slc, HeadId::SlcHot].into_iter().find(|&id| slots.room(id) > 0);
-        return left.unwrap_or(HeadId::Native);
-    }
-    if slots.room(wanted) > 0 {
-        return wanted;
-    }
-    let others = match wanted {
-        HeadId::Native => [HeadId::Slc, HeadId::SlcHot],
-        HeadId::SlcHot => [HeadId::Slc, HeadId::Native],
-        HeadId::Slc | HeadId::Meta => [HeadId::Native, HeadId::SlcHot],
-    };
-    let Some(other) = others.into_iter().find(|&id| slots.room(id) > 0) else { return wanted };
-    let takes = records.flash.phase().is_logged() && records.flash.free_blocks() > blocks_kept(records, write);
-    if takes { wanted } else { other }
-}
-
 /// What of moving `live_bytes` out of a block of this mode is said to whoever places it.
 pub(super) fn of_copy<N: Nand>(records: &Records<N>, mode: CellMode, live_bytes: u32) -> Write {
-    let shape = records.flash.shape();
+    let shape = records.flash().shape();
     Write::Copy {
         native: mode == CellMode::Native,
         live_bytes,
         slc_bytes: shape.slc.content_slots() * shape.slot_bytes as u32,
-        overfull: space::is_overfull(records),
+        overfull: records.is_overfull(),
     }
 }

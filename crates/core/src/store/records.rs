@@ -5,16 +5,16 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
 use super::inodes::{Cached, Inodes};
+use super::log::Log;
 use super::options::MountOptions;
 use super::write_buffer::WriteBuffer;
 use crate::error::{Error, Result};
 use crate::flash::slots::Slots;
-use crate::flash::{Flash, Moved, MovedPage, STEP_READS};
+use crate::flash::{Flash, MovedPage, STEP_READS};
 use crate::format::cells::CellRecord;
 use crate::format::inode::{Ino, Inode};
 use crate::format::key::{Key, KeyKind, key, whole_inode};
@@ -27,7 +27,7 @@ use crate::index::delta::Change;
 use crate::index::{Index, Relocation, Replaced};
 use crate::manage::Manager;
 use crate::policy::migrate::Power;
-use crate::policy::place::Write;
+use crate::policy::space::ChipSpace;
 
 /// What is fixed for the life of a volume, or changes only at checkpoints, and its counts.
 #[derive(Clone, Debug)]
@@ -51,27 +51,34 @@ pub struct Volume {
 
 /// The records of a volume.
 pub struct Records<N: Nand> {
-    pub(super) flash: Flash<N>,
+    pub(super) log: Log<N>,
     pub(super) index: Index,
     pub(super) buffer: WriteBuffer,
     pub(super) inodes: Inodes,
     pub(super) volume: Volume,
     pub(super) options: MountOptions,
+    /// What the chip offers, which does not change.
+    pub(super) chip_space: ChipSpace,
     pub(super) manager: Manager,
     /// When the last request or step of background work came, by a clock that never jumps.
     pub(super) mono_ns: i64,
-    /// Pages that the checkpoint under way has not followed yet.
-    pub(super) moved_pages: Vec<MovedPage>,
 }
 
 impl<N: Nand> Records<N> {
-    pub(super) fn new(flash: Flash<N>, index: Index, volume: Volume, options: MountOptions) -> Self {
+    pub(super) fn new(
+        flash: Flash<N>,
+        index: Index,
+        volume: Volume,
+        options: MountOptions,
+        chip_space: ChipSpace,
+    ) -> Self {
         let one_bit = flash.shape().geometry.bits_per_cell == 1;
         let policy = if one_bit { options.policy.on_one_bit_cells() } else { options.policy };
         let mut manager = Manager::new(policy);
         manager.take_up_life(volume.manager, options.life, flash.shape().slot_bytes as u64, options.now_ns);
         Self {
-            flash,
+            chip_space,
+            log: Log::new(flash),
             index,
             buffer: WriteBuffer::default(),
             inodes: Inodes::new(options.cache_bytes / 4 / 256),
@@ -79,18 +86,17 @@ impl<N: Nand> Records<N> {
             manager,
             options,
             mono_ns: 0,
-            moved_pages: Vec::new(),
         }
     }
 
     /// The flash manager.
     pub fn flash(&self) -> &Flash<N> {
-        &self.flash
+        self.log.flash()
     }
 
     /// The flash manager, for whoever recovers or mends what is on the chip.
     pub fn flash_mut(&mut self) -> &mut Flash<N> {
-        &mut self.flash
+        self.log.flash_mut()
     }
 
     /// The index.
@@ -100,7 +106,7 @@ impl<N: Nand> Records<N> {
 
     /// The index and the slots it points to, for whoever applies a log to it.
     pub fn index_mut(&mut self) -> (&mut Index, &mut Slots<N>) {
-        (&mut self.index, self.flash.slots_mut())
+        (&mut self.index, self.log.slots_mut())
     }
 
     /// Hears where the power comes from.
@@ -131,7 +137,7 @@ impl<N: Nand> Records<N> {
     /// The time by a clock that never jumps.
     pub(super) fn set_mono_ns(&mut self, mono_ns: i64) {
         self.mono_ns = self.mono_ns.max(mono_ns);
-        self.flash.set_mono_ns(self.mono_ns);
+        self.log.flash_mut().set_mono_ns(self.mono_ns);
     }
 
     /// The inodes in memory.
@@ -146,7 +152,7 @@ impl<N: Nand> Records<N> {
 
     /// Bytes of a chunk.
     pub fn chunk_bytes(&self) -> u64 {
-        self.flash.shape().slot_bytes as u64
+        self.flash().shape().slot_bytes as u64
     }
 
     /// The largest size of a file, bytes.
@@ -156,24 +162,24 @@ impl<N: Nand> Records<N> {
 
     /// Where a key's content stands.
     pub fn get(&mut self, key: Key) -> Result<Option<Place>> {
-        self.index.get(self.flash.slots_mut(), key)
+        self.index.get(self.log.slots_mut(), key)
     }
 
     /// The first entry of the index that reaches into `from..to`, cut to that range.
     pub fn next(&mut self, from: Key, to: Key) -> Result<Option<Entry>> {
-        self.index.next(self.flash.slots_mut(), from, to)
+        self.index.next(self.log.slots_mut(), from, to)
     }
 
     /// Changes what keys map to, because of the record to come.
     pub fn set(&mut self, key: Key, change: Change) -> Result<Replaced> {
-        let release = self.flash.by_record();
-        self.index.set(self.flash.slots_mut(), key, change, release, false)
+        let release = self.flash().by_record();
+        self.index.set(self.log.slots_mut(), key, change, release, false)
     }
 
     /// The same where nothing is mapped yet.
     pub(super) fn set_fresh(&mut self, key: Key, change: Change) -> Result<Replaced> {
-        let release = self.flash.by_record();
-        self.index.set(self.flash.slots_mut(), key, change, release, true)
+        let release = self.flash().by_record();
+        self.index.set(self.log.slots_mut(), key, change, release, true)
     }
 
     /// Takes a key out of the index, because of the record to come.
@@ -181,16 +187,11 @@ impl<N: Nand> Records<N> {
         self.set(key, Change::Cut(1)).map(|_| ())
     }
 
-    /// Makes a key point to a copy, if it still points to the original.
-    pub(super) fn relocate(&mut self, relocation: Relocation) -> Result<()> {
-        let release = self.flash.by_copy();
-        self.index.relocate(self.flash.slots_mut(), relocation, release).map(|_| ())
-    }
-
-    /// The same where it pointed to the original in this generation of the index: nothing is read for it.
+    /// Makes a key point to a copy, if it still points to the original that it pointed to in this generation of the index:
+    /// nothing is read for it.
     pub(super) fn relocate_known(&mut self, relocation: Relocation) {
-        let release = self.flash.by_copy();
-        self.index.relocate_known(self.flash.slots_mut(), relocation, release);
+        let release = self.flash().by_copy();
+        self.index.relocate_known(self.log.slots_mut(), relocation, release);
     }
 
     /// An inode, from memory or flash.
@@ -209,7 +210,7 @@ impl<N: Nand> Records<N> {
 
     /// Looks at the node at `place`: `look` gets its inode number and the node.
     pub fn with_node<T>(&mut self, place: Place, look: impl FnOnce(u64, &node::Node<'_>) -> Option<T>) -> Result<T> {
-        let slots = self.flash.slots_mut();
+        let slots = self.log.slots_mut();
         let (bytes, slot): (Arc<[u8]>, Slot) = match place {
             Place::Pending { number } => {
                 let bytes = self.buffer.pending(number).unwrap_or(&[]);
@@ -235,8 +236,8 @@ impl<N: Nand> Records<N> {
     /// Changes an inode and logs it. What it has is counted elsewhere: that stays.
     pub fn put_inode(&mut self, ino: Ino, mut inode: Inode) -> Result<()> {
         // Its attributes are about to be set apart from its data.
-        while let Some(at) = self.buffer.oldest_of(ino) {
-            self.store_dirty(&Write::Host, at, None, false)?;
+        while let Some(chunk) = self.buffer.oldest_of(ino) {
+            self.chunks(ino).store(chunk, None, false)?;
         }
         if let Some(Cached { inode: held, .. }) = self.inodes.get(ino) {
             (inode.chunks, inode.entries) = (held.chunks, held.entries);
@@ -268,10 +269,10 @@ impl<N: Nand> Records<N> {
 
     /// Logs inodes that are newer in memory than on flash, as many as a step may. Whether there was any.
     pub(super) fn write_some_inodes(&mut self) -> Result<bool> {
-        let (reads, mut from) = (self.flash.slots().reads(), 0);
+        let (reads, mut from) = (self.log.reads(), 0);
         while let Some((ino, inode)) = self.inodes.next_dirty(from) {
-            let spent = self.flash.slots().reads() - reads;
-            let full = self.buffer.pending_bytes() >= self.flash.shape().slot_bytes;
+            let spent = self.log.reads() - reads;
+            let full = self.buffer.pending_bytes() >= self.flash().shape().slot_bytes;
             if full || (spent > 0 && spent + u64::from(self.index.tree().levels()) > STEP_READS) {
                 return Ok(true);
             }
@@ -303,14 +304,10 @@ impl<N: Nand> Records<N> {
         self.push(ino, Body::Forget)
     }
 
-    /// Pages of the index and of the block table that stand elsewhere now, since they were asked for last.
-    pub(super) fn take_moved_pages(&mut self) -> Vec<MovedPage> {
-        core::mem::take(&mut self.moved_pages)
-    }
-
-    /// The same, to look at.
+    /// Pages of the index and of the block table that stand elsewhere now, and that the checkpoint under way has not followed
+    /// yet.
     pub fn moved_pages(&self) -> &[MovedPage] {
-        &self.moved_pages
+        self.log.moved_pages()
     }
 
     /// Chunks of an inode that are in memory only.
@@ -320,43 +317,11 @@ impl<N: Nand> Records<N> {
 
     /// Whether everything issued before is durable.
     pub fn is_durable(&self) -> bool {
-        let numbers = self.flash.numbers();
-        self.buffer.is_empty() && numbers.is_ended() && numbers.is_promised()
+        self.buffer.is_empty() && self.log.is_acknowledged()
     }
 
-    /// Lets the index follow slots that moved because their block failed under a unit of several slots. One that it cannot
-    /// follow, as a page of the index is unreadable, does not keep it from the others.
+    /// Lets the index follow slots that moved because their block failed under a unit of several slots.
     pub(super) fn follow_moved(&mut self) -> Result<()> {
-        let mut outcome = Ok(());
-        for moved in self.flash.take_moved() {
-            outcome = outcome.and(self.follow(&moved));
-        }
-        outcome
-    }
-
-    fn follow(&mut self, moved: &Moved) -> Result<()> {
-        match moved.tag.kind {
-            Kind::Data => {
-                let place = |slot| Place::Run { slot, count: 1 };
-                let key = key(moved.tag.ino, KeyKind::Data, moved.tag.chunk);
-                self.relocate(Relocation { key, from: place(moved.from), to: place(moved.to) })?;
-            }
-            Kind::Nodes => {
-                let bytes = self.flash.slots_mut().read_uncached(moved.to, Kind::Nodes, Cause::Metadata)?;
-                for (at, units, found) in node::nodes(&bytes, moved.tag.len as usize) {
-                    let Some(key) = found.key() else { continue };
-                    let place = |slot| Place::Node { slot, at, units };
-                    self.relocate(Relocation { key, from: place(moved.from), to: place(moved.to) })?;
-                }
-            }
-            _ => {
-                let held = self.flash.held_era();
-                let slots = self.flash.slots_mut();
-                slots.release_page(moved.from, held);
-                slots.retain(Place::Run { slot: moved.to, count: 1 });
-                self.moved_pages.push(MovedPage { from: moved.from, to: moved.to });
-            }
-        }
-        Ok(())
+        self.log.follow_moved(&mut self.index)
     }
 }

@@ -4,9 +4,7 @@ use alloc::string::String;
 
 use nand::Nand;
 
-use super::budget::Call;
-use super::records::Records;
-use super::{Store, space};
+use super::Store;
 use crate::error::Error;
 use crate::format::anchor::VERSION;
 use crate::format::table::Use;
@@ -16,6 +14,8 @@ use crate::manage::life::Outlook;
 use crate::manage::work::WorkKind;
 use crate::policy::Policy;
 use crate::policy::allocate::WHOLE;
+use crate::policy::budget::Call;
+use crate::policy::space::SpaceView;
 
 /// Why nothing can be written any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,16 +125,17 @@ pub struct BlockCounts {
     pub bad: u32,
 }
 
-/// What `statfs` tells.
-pub fn statfs<N: Nand>(records: &Records<N>) -> StatFs {
-    let capacity_bytes = space::capacity_bytes(records);
-    let free_bytes = capacity_bytes.saturating_sub(space::used_bytes(records));
-    StatFs {
-        chunk_bytes: records.chunk_bytes() as u32,
-        capacity_bytes,
-        free_bytes,
-        reservable_bytes: free_bytes / space::reserved_bytes_each(records) * records.chunk_bytes(),
-        files: records.volume.files,
+impl StatFs {
+    /// Of a volume's space.
+    pub fn of(space: &SpaceView) -> Self {
+        let (chunk_bytes, free_bytes) = (space.chip.slot_bytes, space.free_bytes());
+        Self {
+            chunk_bytes,
+            capacity_bytes: space.capacity_bytes(),
+            free_bytes,
+            reservable_bytes: free_bytes / space.reserved_bytes_each() * u64::from(chunk_bytes),
+            files: space.files,
+        }
     }
 }
 
@@ -150,7 +151,7 @@ fn under_way<N: Nand>(store: &Store<N>) -> Option<WorkKind> {
 impl<N: Nand> Store<N> {
     /// Why nothing can be written, unless the mount was asked to be read-only.
     fn ended(&self) -> Option<Ended> {
-        let broken = self.records.flash.broken().map(|error| match error {
+        let broken = self.records.flash().broken().map(|error| match error {
             Error::Nand(_) => Ended::Chip,
             Error::WriteOutage => Ended::WriteOutage,
             Error::Corrupt { .. } => Ended::Damaged,
@@ -161,17 +162,17 @@ impl<N: Nand> Store<N> {
 
     /// Blocks by which what is stored, with the reserve, is less than the chip holds.
     fn spare_blocks(&self) -> u32 {
-        let free_bytes = space::capacity_bytes(&self.records).saturating_sub(space::used_bytes(&self.records));
-        let block_bytes = self.records.flash.shape().geometry.block_bytes().max(1);
+        let free_bytes = self.records.space().free_bytes();
+        let block_bytes = self.records.flash().shape().geometry.block_bytes().max(1);
         u32::try_from(free_bytes / block_bytes).unwrap_or(u32::MAX)
     }
 
     /// The volume's figures.
     pub fn info(&self) -> Info {
         let mut blocks = BlockCounts::default();
-        let free = self.records.flash.free();
+        let free = self.records.flash().free();
         let (mut erases_min, mut erases_total, mut erases_max) = (u32::MAX, 0, 0);
-        for (number, block) in self.records.flash.blocks().iter() {
+        for (number, block) in self.records.flash().blocks().iter() {
             let entry = block.entry;
             let count = match entry.used_as {
                 Use::Bad => &mut blocks.bad,
@@ -197,29 +198,29 @@ impl<N: Nand> Store<N> {
             epoch: self.records.volume.epoch,
             checkpoints: self.records.volume.checkpoint,
             clean: self.records.volume.clean,
-            chunk_bytes: self.records.flash.shape().slot_bytes as u32,
-            capacity_bytes: space::capacity_bytes(&self.records),
-            used_bytes: space::used_bytes(&self.records),
+            chunk_bytes: self.records.flash().shape().slot_bytes as u32,
+            capacity_bytes: self.records.space().capacity_bytes(),
+            used_bytes: self.records.space().used_bytes(),
             files: self.records.volume.files,
             blocks,
             erases_min: erases_min.min(erases_max),
             erases_total,
             erases_max,
-            written_bytes: self.records.flash.slots().written_bytes(),
+            written_bytes: self.records.flash().slots().written_bytes(),
             reserved_bytes: self.records.index.reserved_chunks().saturating_mul(self.records.chunk_bytes()),
-            failing_blocks: self.records.flash.blocks().failing_count(),
-            fading_blocks: self.records.flash.blocks().fading_count(),
+            failing_blocks: self.records.flash().blocks().failing_count(),
+            fading_blocks: self.records.flash().blocks().fading_count(),
             spare_blocks: self.spare_blocks(),
             ended: self.ended(),
-            corrupt_reads: self.records.flash.slots().corrupt_reads(),
-            wrong_checksums: self.records.flash.slots().wrong_checksums(),
+            corrupt_reads: self.records.flash().slots().corrupt_reads(),
+            wrong_checksums: self.records.flash().slots().wrong_checksums(),
             collections: self.records.manager.collections(),
             policy: self.records.options.policy,
             headroom_blocks: self.look(Call::REMOVAL).headroom(),
             slc_share: self.records.manager.slc_share(),
             admitted: self.records.manager.admitted_share(&self.look(Call::CHANGE)),
             life: self.records.manager.outlook(),
-            cycles: self.records.flash.blocks().cycles(),
+            cycles: self.records.flash().blocks().cycles(),
             idle_steps: self.records.manager.ledger().steps(),
             migrated_blocks: self.records.manager.ledger().migrated_blocks(),
             under_way: under_way(self),

@@ -5,14 +5,13 @@
 
 use nand::Nand;
 
-use super::budget::{Call, Reserve};
+use super::Store;
 use super::collector::Why;
 use super::records::Records;
-use super::{Store, budget, view};
 use crate::error::{Error, Result};
 use crate::flash::block_test::{ReadsBack, TestView, Tester};
 use crate::manage::job::{Job, Progress, View};
-use crate::policy::supply::Budget;
+use crate::policy::budget::{Budget, Call, Reserve};
 
 /// Steps of a checkpoint that is due, or under way, before each call.
 const CHECKPOINT_STEPS: u32 = 12;
@@ -23,29 +22,30 @@ impl<N: Nand> Store<N> {
     /// Makes sure that the operation to come finds room on the chip. What gives space back may use blocks that are kept.
     pub(super) fn make_room(&mut self, call: Call) -> Result<()> {
         self.keep_pace(call)?;
-        if view::checkpoint_is_overdue(&self.records) {
+        if self.look(call).is_overdue() {
             self.checkpoint_now()?;
         }
         self.keep_anchor_blocks()?;
-        let opens_none = budget::heads_have_room(&self.records, call);
-        if opens_none && self.reserve.lasts(&self.records) {
+        let space = self.records.space();
+        let opens_none = space.heads_have_room(call);
+        if opens_none && self.reserve.lasts(&space) {
             return Ok(());
         }
         let floor = if opens_none { Budget::for_commit } else { Budget::for_call };
         self.free_up(call, floor)?;
-        if opens_none && self.records.flash.free_blocks() >= floor(&budget::of(&self.records, call)) {
-            self.reserve = Reserve::now(&self.records);
+        if opens_none && self.records.flash().free_blocks() >= floor(&self.records.space().budget(call)) {
+            self.reserve = Reserve::of(&self.records.space());
             return Ok(());
         }
-        if self.headroom(call) < 0 && budget::checkpoint_would_help(&self.records) {
+        if self.look(call).headroom() < 0 && self.records.space().checkpoint_would_help() {
             self.checkpoint_now()?;
         }
-        if self.headroom(call) >= 0 {
-            self.reserve = Reserve::now(&self.records);
+        if self.look(call).headroom() >= 0 {
+            self.reserve = Reserve::of(&self.records.space());
             return Ok(());
         }
         let for_removal =
-            call.gives_back() && self.records.flash.free_blocks() >= budget::host_blocks(&self.records, call);
+            call.gives_back() && self.records.flash().free_blocks() >= self.records.space().host_blocks(call);
         if for_removal { Ok(()) } else { Err(Error::NoSpace) }
     }
 
@@ -66,9 +66,9 @@ impl<N: Nand> Store<N> {
     /// Copies so many bytes to make room, a slot at least, or as many as may keep a caller waiting; how many of them are paid.
     /// Where a block fails in that, all are: copies made ahead must not take the blocks that calls need.
     fn pay(&mut self, call: Call, owed_bytes: u64) -> Result<u64> {
-        let slot_bytes = self.records.flash.shape().slot_bytes as u64;
-        let first = self.records.flash.numbers().copies();
-        let failed_blocks = budget::failed_blocks(&self.records);
+        let slot_bytes = self.records.flash().shape().slot_bytes as u64;
+        let first = self.records.flash().numbers().copies();
+        let failed_blocks = self.records.failed_blocks();
         let mut paid_bytes = 0;
         for _ in 0..PACED_STEPS_MAX {
             if paid_bytes + slot_bytes > owed_bytes {
@@ -80,17 +80,17 @@ impl<N: Nand> Store<N> {
                 Err(Error::NoSpace | Error::Corrupt { .. }) => break,
                 outcome => outcome?,
             }
-            if budget::failed_blocks(&self.records) > failed_blocks {
+            if self.records.failed_blocks() > failed_blocks {
                 return Ok(owed_bytes);
             }
-            paid_bytes = (self.records.flash.numbers().copies() - first) * slot_bytes;
+            paid_bytes = (self.records.flash().numbers().copies() - first) * slot_bytes;
         }
         Ok(paid_bytes)
     }
 
     /// One step of a job done for room; what came of it is told when it is done.
     pub(super) fn room_step(&mut self, job: Job) -> Result<()> {
-        let before = self.records.flash.free_blocks();
+        let before = self.records.flash().free_blocks();
         let was_under_way = self.checkpointer.is_under_way();
         self.run(job)?;
         let done = match job {
@@ -99,19 +99,14 @@ impl<N: Nand> Store<N> {
             _ => true,
         };
         if done {
-            self.records.manager.heard_of_gain(job, self.records.flash.free_blocks() > before);
+            self.records.manager.heard_of_gain(job, self.records.flash().free_blocks() > before);
         }
         Ok(())
     }
 
-    /// Free blocks less the budget of the next call.
-    fn headroom(&self, call: Call) -> i64 {
-        self.look(call).headroom()
-    }
-
     /// Whether more blocks are free than a recovery opens, so that it need not go on in those its heads stood in.
     pub fn can_recover_in_fresh_blocks(&self) -> bool {
-        self.records.flash.free_blocks() > budget::of(&self.records, Call::REMOVAL).recovery
+        self.records.flash().free_blocks() > self.records.space().budget(Call::REMOVAL).recovery
     }
 
     /// After a recovery, whose blocks the next one would miss. No space: not even a removal would find any.
@@ -123,23 +118,23 @@ impl<N: Nand> Store<N> {
             outcome => outcome?,
         }
         let has_room = |records: &Records<N>| {
-            records.flash.free_blocks() >= budget::host_blocks(records, Call::REMOVAL)
-                || budget::heads_have_room(records, Call::REMOVAL)
+            let space = records.space();
+            records.flash().free_blocks() >= space.host_blocks(Call::REMOVAL) || space.heads_have_room(Call::REMOVAL)
         };
-        if !has_room(&self.records) && TestView(&self.records.flash).next_suspect().is_some() {
-            Tester(&mut self.records.flash).finish_all(ReadsBack::Right)?;
+        if !has_room(&self.records) && TestView(self.records.flash()).next_suspect().is_some() {
+            Tester(self.records.log.flash_mut()).finish_all(ReadsBack::Right)?;
         }
         if has_room(&self.records) { Ok(()) } else { Err(Error::NoSpace) }
     }
 
     /// Does what there is to do until so many blocks are free, or too little comes of it.
     fn free_up(&mut self, call: Call, floor: fn(&Budget) -> u32) -> Result<()> {
-        let live_bytes = self.records.flash.blocks().live_bytes();
+        let live_bytes = self.records.flash().blocks().live_bytes();
         let patience = self.records.manager.begin_room(live_bytes);
-        let (mut best, mut fruitless) = (self.records.flash.free_blocks(), 0);
-        while self.records.flash.free_blocks() < floor(&budget::of(&self.records, call)) {
+        let (mut best, mut fruitless) = (self.records.flash().free_blocks(), 0);
+        while self.records.flash().free_blocks() < floor(&self.records.space().budget(call)) {
             if fruitless == patience {
-                let live_bytes = self.records.flash.blocks().live_bytes();
+                let live_bytes = self.records.flash().blocks().live_bytes();
                 self.records.manager.heard_of_room(false, live_bytes);
                 return Ok(());
             }
@@ -147,9 +142,9 @@ impl<N: Nand> Store<N> {
             if matches!(job, Job::Idle { .. }) {
                 break;
             }
-            let before = self.records.flash.free_blocks();
+            let before = self.records.flash().free_blocks();
             self.run_to_end(job)?;
-            let free = self.records.flash.free_blocks();
+            let free = self.records.flash().free_blocks();
             self.records.manager.heard_of_gain(job, free > before);
             fruitless = if free > best { 0 } else { fruitless + 1 };
             best = best.max(free);
@@ -164,7 +159,7 @@ impl<N: Nand> Store<N> {
             Job::Checkpoint if self.checkpointer.is_under_way() => self.finish_checkpoint(),
             Job::Checkpoint => self.checkpoint_now(),
             Job::Seal => {
-                self.records.flash.flush_units()?;
+                self.records.log.flash_mut().flush_units()?;
                 self.run(job)
             }
             Job::Copy { victim } if self.collector.victim() == Some(victim) => self.finish_emptying(),
@@ -176,7 +171,7 @@ impl<N: Nand> Store<N> {
     /// Empties a block to the end; the one being emptied first, if that is another.
     pub(super) fn empty_block(&mut self, victim: u32, why: Why) -> Result<()> {
         self.finish_emptying()?;
-        if self.records.flash.blocks().get(victim).entry.live_bytes > 0 {
+        if self.records.flash().blocks().get(victim).entry.live_bytes > 0 {
             self.collector.start(&self.records, victim, why);
         }
         self.finish_emptying()

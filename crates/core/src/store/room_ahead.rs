@@ -6,12 +6,12 @@
 
 use nand::Nand;
 
-use super::budget::{self, Call};
+use super::Store;
 use super::records::Records;
-use super::{Store, space};
 use crate::error::Result;
 use crate::format::inode::Ino;
 use crate::manage::pace::{self, Pace, SteadyPace};
+use crate::policy::budget::Call;
 
 /// Chunks for which room is made at once, at most.
 const CHUNKS_MAX: u64 = 64;
@@ -32,7 +32,11 @@ impl RoomAhead {
     /// Room for so many chunks that come next, or for fewer.
     fn of<N: Nand>(store: &Store<N>, chunks: u64) -> Self {
         let records = &store.records;
-        if chunks == 0 || !budget::heads_have_room(records, Call::CHANGE) {
+        if chunks == 0 {
+            return Self::default();
+        }
+        let space = records.space();
+        if !space.heads_have_room(Call::CHANGE) {
             return Self::default();
         }
         let Some(SteadyPace { pace, pages }) = pace::steady_pace(&store.look(Call::CHANGE), &records.manager) else {
@@ -40,21 +44,20 @@ impl RoomAhead {
         };
         // Chunks that wait in memory are written before these.
         let steady_chunks = pages.saturating_sub(records.buffer.dirty_count() as u64);
-        let spare_bytes = space::capacity_bytes(records).saturating_sub(space::used_bytes(records));
-        let spare_chunks = (spare_bytes / (CHUNK_TAKES_MAX * records.chunk_bytes())).saturating_sub(1);
+        let spare_chunks = (space.free_bytes() / (CHUNK_TAKES_MAX * records.chunk_bytes())).saturating_sub(1);
         let chunks = chunks.min(CHUNKS_MAX).min(steady_chunks).min(spare_chunks);
-        let (opened_blocks, failed_blocks) = (records.flash.numbers().opened(), budget::failed_blocks(records));
-        let slc_blocks = records.flash.blocks().slc_count();
+        let (opened_blocks, failed_blocks) = (records.flash().numbers().opened(), space.failed_blocks);
+        let slc_blocks = records.flash().blocks().slc_count();
         Self { chunks, pace, opened_blocks, failed_blocks, slc_blocks }
     }
 
     /// Whether there is room for one chunk more.
     fn lasts<N: Nand>(&self, records: &Records<N>) -> bool {
         self.chunks > 0
-            && records.flash.numbers().opened() == self.opened_blocks
-            && budget::failed_blocks(records) == self.failed_blocks
-            && records.flash.blocks().slc_count() == self.slc_blocks
-            && budget::heads_have_room(records, Call::CHANGE)
+            && records.flash().numbers().opened() == self.opened_blocks
+            && records.flash().blocks().slc_count() == self.slc_blocks
+            && records.failed_blocks() == self.failed_blocks
+            && records.space().heads_have_room(Call::CHANGE)
     }
 
     /// Before a chunk of a write, behind which `more_chunks` follow: makes room in the store, unless it was made before.
@@ -67,12 +70,12 @@ impl RoomAhead {
     ) -> Result<()> {
         if self.lasts(&store.records) {
             self.chunks -= 1;
-            self.pace.seq = store.records.flash.numbers().next();
+            self.pace.seq = store.records.flash().numbers().next();
             store.records.manager.heard_of_debt(self.pace, 0);
             return Ok(());
         }
         store.begin(Call::CHANGE)?;
-        space::need_room_for_chunk(&mut store.records, ino, chunk, bytes)?;
+        store.records.chunks(ino).need_room(chunk, bytes)?;
         *self = Self::of(store, more_chunks);
         Ok(())
     }

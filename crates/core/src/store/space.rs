@@ -1,91 +1,81 @@
-//! Space: how much can be stored, and how much is.
-//!
-//! Invariant (reserve): a caller's data never takes the blocks that collection needs to make room again.
+//! The space of a volume in numbers, gathered for its budget and its capacity.
 
 use nand::Nand;
 
-use super::budget;
+use super::options::{Compression, MountOptions};
 use super::records::Records;
 use crate::error::{Error, Result};
-use crate::format::inode::Ino;
-use crate::format::key::{KeyKind, key};
-use crate::format::place::Place;
-use crate::policy::Region;
+use crate::flash::head::HeadId;
+use crate::flash::shape::Shape;
+use crate::format::page;
+use crate::format::table::BLOCK_BYTES;
+use crate::policy::space::{ChipSpace, HeadRoom, SpaceView, WriteRegions};
 
-/// Blocks that hold anchors.
-const ANCHORS: u64 = 2;
-/// What a chunk's place in the index may take, twice over, since a checkpoint writes the new index beside the old.
-const INDEX_BYTES: u64 = 96;
-/// Beside a chunk's bytes, what a write takes in nodes.
-const WRITE_BYTES: u64 = 64;
-
-/// Bytes that can be stored: all blocks but those that are bad or failed, the anchors', the index's, the heads' and the reserve, less the
-/// slots that stay unused in full ones.
-pub fn capacity_bytes<N: Nand>(records: &Records<N>) -> u64 {
-    let shape = records.flash.shape();
-    let failed = u64::from(budget::failed_blocks(records));
-    let index_blocks = budget::index_reserve_blocks(records);
-    // Blocks that log heads stand in.
-    let heads = if records.manager.policy().uses_one_region() { 1 } else { 2 };
-    let fixed = failed + ANCHORS + index_blocks + heads + u64::from(budget::reserve_blocks(records));
-    let blocks = u64::from(records.flash.blocks().len()).saturating_sub(fixed);
-    let per_block = match records.manager.policy().relocated() {
-        Region::Native => shape.native.content_slots(),
-        Region::Slc => shape.slc.content_slots(),
-    };
-    let slots = blocks * u64::from(per_block);
-    let unused = blocks.max(slots / 80).max(budget::failing_slots(records, blocks, per_block));
-    slots.saturating_sub(unused) * shape.slot_bytes as u64
-}
-
-/// Bytes that are taken, on flash, in the write buffer, and by reservation.
-pub fn used_bytes<N: Nand>(records: &Records<N>) -> u64 {
-    records.flash.blocks().live_bytes() + records.buffer.bytes() + reserved_bytes(records)
-}
-
-/// Whether space is left for the block of one more head than the capacity leaves out: where hot data has blocks of its own.
-pub(super) fn has_room_for_head<N: Nand>(records: &Records<N>) -> bool {
-    let shape = records.flash.shape();
-    let block_bytes = u64::from(shape.native.content_slots()) * shape.slot_bytes as u64;
-    used_bytes(records) + block_bytes <= capacity_bytes(records)
-}
-
-/// Whether more is stored than SLC cells have space for, some of it natively: another policy did that.
-pub(super) fn is_overfull<N: Nand>(records: &Records<N>) -> bool {
-    let holds_native =
-        || records.flash.blocks().iter().any(|(_, block)| block.entry.native && block.entry.live_bytes > 0);
-    records.manager.policy().relocated() == Region::Slc
-        && used_bytes(records) > capacity_bytes(records)
-        && holds_native()
-}
-
-/// Whether `bytes` more can be stored.
-pub fn need_bytes<N: Nand>(records: &Records<N>, bytes: u64) -> Result<()> {
-    if used_bytes(records) + bytes > capacity_bytes(records) { Err(Error::NoSpace) } else { Ok(()) }
-}
-
-/// What reserving a chunk takes: its bytes, and what its place in the index may take.
-pub fn reserved_bytes_each<N: Nand>(records: &Records<N>) -> u64 {
-    records.chunk_bytes() + INDEX_BYTES
-}
-
-/// Bytes that are reserved.
-fn reserved_bytes<N: Nand>(records: &Records<N>) -> u64 {
-    records.index.reserved_chunks().saturating_mul(reserved_bytes_each(records))
-}
-
-/// Whether `bytes` can be stored in a chunk: where space is reserved for it, or it has a whole slot, on flash or to come, there
-/// is room.
-pub fn need_room_for_chunk<N: Nand>(records: &mut Records<N>, ino: Ino, chunk: u64, bytes: u64) -> Result<()> {
-    let outcome = need_bytes(records, bytes + WRITE_BYTES);
-    let chunk_bytes = records.chunk_bytes();
-    if outcome.is_err() && records.buffer.dirty(ino, chunk).is_some_and(|held| held.len() as u64 == chunk_bytes) {
-        return Ok(());
+/// What a chip offers to a mount.
+pub(super) fn of_chip(shape: &Shape, options: &MountOptions) -> ChipSpace {
+    ChipSpace {
+        blocks: shape.geometry.blocks,
+        slot_bytes: shape.slot_bytes as u32,
+        slc_slots: shape.slc.content_slots(),
+        native_slots: shape.native.content_slots(),
+        unit_slots: shape.slc.unit_slots,
+        slc_doubtful_slots: shape.slc.doubtful_slots,
+        native_doubtful_slots: shape.native.doubtful_slots,
+        page_entries: page::capacity(shape.slot_bytes) as u32,
+        table_pages: shape.geometry.blocks.div_ceil((shape.slot_bytes / BLOCK_BYTES) as u32),
+        changes_max: options.changes_max() as u32,
+        compresses: options.compression == Compression::Lz4,
     }
-    if outcome.is_err()
-        && let Some(Place::Reserved { .. } | Place::Run { .. }) = records.get(key(ino, KeyKind::Data, chunk))?
-    {
-        return Ok(());
+}
+
+impl<N: Nand> Records<N> {
+    /// The space in numbers, as it is now.
+    pub fn space(&self) -> SpaceView {
+        let (slots, blocks, tree) = (self.flash().slots(), self.flash().blocks(), self.index.tree());
+        let policy = self.manager.policy();
+        SpaceView {
+            chip: self.chip_space,
+            goes: WriteRegions {
+                host: policy.host(),
+                copies: policy.relocated(),
+                is_one: policy.uses_one_region(),
+                is_both: self.manager.writes_to_both(),
+            },
+            room: HeadRoom {
+                slc: slots.room(HeadId::Slc),
+                native: slots.room(HeadId::Native),
+                meta: slots.room(HeadId::Meta),
+                slc_hot: slots.room(HeadId::SlcHot),
+                has_hot_block: slots.head(HeadId::SlcHot).block().is_some(),
+            },
+            failed_blocks: self.failed_blocks(),
+            live_bytes: blocks.live_bytes(),
+            buffered_bytes: self.buffer.bytes(),
+            node_bytes: self.buffer.pending_bytes() as u64,
+            buffered_chunks: self.buffer.dirty_count() as u32,
+            dirty_inodes: self.inodes.dirty_count() as u32,
+            files: self.volume.files,
+            index_changes: self.index.all_changes() as u32,
+            index_pages: tree.pages,
+            index_levels: u32::from(tree.levels()),
+            reserved_chunks: self.index.reserved_chunks(),
+        }
     }
-    outcome
+
+    /// Blocks that went bad, or failed and wait for their test.
+    pub(super) fn failed_blocks(&self) -> u32 {
+        self.flash().blocks().bad() + self.flash().blocks().failing_count()
+    }
+
+    /// Whether `bytes` more can be stored.
+    pub fn need_bytes(&self, bytes: u64) -> Result<()> {
+        if self.space().takes(bytes) { Ok(()) } else { Err(Error::NoSpace) }
+    }
+
+    /// Whether more is stored than SLC cells have space for, some of it natively: another policy did that.
+    pub(super) fn is_overfull(&self) -> bool {
+        let holds_native =
+            || self.flash().blocks().iter().any(|(_, block)| block.entry.native && block.entry.live_bytes > 0);
+        self.space().is_too_full_for_slc() && holds_native()
+    }
 }

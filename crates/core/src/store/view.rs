@@ -4,18 +4,19 @@ use core::cell::OnceCell;
 
 use nand::{CellMode, Nand};
 
-use super::budget::{Call, LaterCall, Reserve};
+use super::Store;
 use super::checkpoint::Checkpointer;
 use super::collector::Collector;
 use super::records::Records;
-use super::{Store, budget, space};
 use crate::flash::block_test::TestView;
 use crate::flash::blocks::Block;
 use crate::format::anchor::NAMES_MAX;
 use crate::format::table::Use;
 use crate::manage::job::{Progress, View};
 use crate::manage::work::WorkKind;
-use crate::policy::supply::{Budget, Supply};
+use crate::policy::budget::{Budget, Call, LaterCall, Reserve};
+use crate::policy::space::SpaceView;
+use crate::policy::supply::Supply;
 use crate::policy::{BlockView, Holds, Region, victim};
 
 /// A look at a store.
@@ -28,24 +29,45 @@ pub(super) struct Look<'a, N: Nand> {
     reserve: Reserve,
     // Each of these is asked for several times.
     free_blocks: OnceCell<u32>,
+    space: OnceCell<SpaceView>,
     budget: OnceCell<Budget>,
 }
 
 impl<N: Nand> Look<'_, N> {
     fn free_blocks(&self) -> u32 {
-        *self.free_blocks.get_or_init(|| self.records.flash.free_blocks())
+        *self.free_blocks.get_or_init(|| self.records.flash().free_blocks())
     }
 
     fn budget(&self) -> Budget {
-        *self.budget.get_or_init(|| budget::of(self.records, self.call))
+        *self.budget.get_or_init(|| self.space().budget(self.call))
+    }
+
+    fn space(&self) -> &SpaceView {
+        self.space.get_or_init(|| self.records.space())
     }
 
     fn beyond(&self, budget: &Budget) -> i64 {
         i64::from(self.free_blocks()) - i64::from(budget.for_call())
     }
 
+    /// How far the log has come since the last checkpoint began, in hundredths of the distance there should be: by blocks,
+    /// by changes of the index, or by names given to blocks.
+    fn distance(&self) -> u64 {
+        let (flash, index) = (self.records.flash(), &self.records.index);
+        let hundredths = |count: usize, most: usize| (count * 100 / most.max(1)) as u64;
+        let blocks_max = victim::checkpoint_interval_blocks(flash.blocks().len()) as usize;
+        hundredths(flash.numbers().opened() as usize, blocks_max)
+            .max(hundredths(index.fresh_changes(), self.records.options.changes_max()))
+            .max(hundredths(flash.anchors().name_count(), NAMES_MAX / 2))
+    }
+
+    /// Whether a checkpoint can wait no longer, though one may be under way.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.distance() >= OVERDUE
+    }
+
     fn headroom_of(&self, later: LaterCall) -> i64 {
-        self.beyond(&budget::later(self.records, self.call, self.budget(), later))
+        self.beyond(&self.space().budget_later(self.call, self.budget(), later))
     }
 }
 
@@ -53,8 +75,8 @@ impl<N: Nand> Store<N> {
     /// What is said to the managers, where this call comes next.
     pub(super) fn look(&self, call: Call) -> Look<'_, N> {
         let Self { records, checkpointer, collector, .. } = self;
-        let (reserve, free_blocks, budget) = (self.reserve, OnceCell::new(), OnceCell::new());
-        Look { records, checkpointer, collector, call, reserve, free_blocks, budget }
+        let (space, free_blocks, budget) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Look { records, checkpointer, collector, call, reserve: self.reserve, free_blocks, space, budget }
     }
 }
 
@@ -64,22 +86,6 @@ const WORTHWHILE: u64 = 50;
 const DUE: u64 = 80;
 /// From here on it can wait no longer.
 const OVERDUE: u64 = 100;
-
-/// How far the log has come since the last checkpoint began, in hundredths of the distance there should be: by blocks,
-/// by changes of the index, or by names given to blocks.
-fn distance<N: Nand>(records: &Records<N>) -> u64 {
-    let flash = &records.flash;
-    let hundredths = |count: usize, most: usize| (count * 100 / most.max(1)) as u64;
-    let blocks_max = victim::checkpoint_interval_blocks(flash.blocks().len()) as usize;
-    hundredths(flash.numbers().opened() as usize, blocks_max)
-        .max(hundredths(records.index.fresh_changes(), records.options.changes_max()))
-        .max(hundredths(flash.anchors().name_count(), NAMES_MAX / 2))
-}
-
-/// Whether a checkpoint can wait no longer.
-pub(super) fn checkpoint_is_overdue<N: Nand>(records: &Records<N>) -> bool {
-    distance(records) >= OVERDUE
-}
 
 fn block_view(number: u32, block: &Block, durable_era: u64) -> BlockView {
     BlockView {
@@ -111,13 +117,13 @@ impl<N: Nand> View for Look<'_, N> {
     }
 
     fn has_buffered(&self) -> bool {
-        !self.records.buffer.is_empty() || !self.records.flash.numbers().is_ended()
+        !self.records.buffer.is_empty() || !self.records.flash().numbers().is_ended()
     }
 
     fn checkpoint(&self) -> Progress {
         match self.checkpointer.is_under_way() {
             true => Progress::UnderWay,
-            false => match distance(self.records) {
+            false => match self.distance() {
                 OVERDUE.. => Progress::Overdue,
                 DUE.. => Progress::Due,
                 WORTHWHILE.. => Progress::Worthwhile,
@@ -127,7 +133,7 @@ impl<N: Nand> View for Look<'_, N> {
     }
 
     fn changes_left(&self) -> u64 {
-        if self.checkpointer.is_under_way() || distance(self.records) >= DUE {
+        if self.checkpointer.is_under_way() || self.distance() >= DUE {
             return 0;
         }
         let due = self.records.options.changes_max() as u64 * DUE / 100;
@@ -143,11 +149,11 @@ impl<N: Nand> View for Look<'_, N> {
     }
 
     fn is_own(&self) -> bool {
-        self.records.flash.anchors().is_own()
+        self.records.flash().anchors().is_own()
     }
 
     fn supply(&self) -> Supply {
-        let free = self.records.flash.free();
+        let free = self.records.flash().free();
         Supply {
             free: free.now(),
             free_soon: free.soon(),
@@ -170,77 +176,77 @@ impl<N: Nand> View for Look<'_, N> {
     }
 
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {
-        let durable_era = self.records.flash.numbers().durable_era();
-        self.records.flash.blocks().iter().map(move |(number, block)| block_view(number, block, durable_era))
+        let durable_era = self.records.flash().numbers().durable_era();
+        self.records.flash().blocks().iter().map(move |(number, block)| block_view(number, block, durable_era))
     }
 
     fn block_count(&self) -> u32 {
-        self.records.flash.blocks().len()
+        self.records.flash().blocks().len()
     }
 
     fn slc_blocks(&self) -> u32 {
-        self.records.flash.blocks().slc_count()
+        self.records.flash().blocks().slc_count()
     }
 
     fn has_weak_blocks(&self) -> bool {
-        let blocks = self.records.flash.blocks();
+        let blocks = self.records.flash().blocks();
         blocks.fading_count() > 0 || blocks.failing_count() > 0
     }
 
     fn needs_anchor_block(&self) -> bool {
-        self.records.flash.anchors().needs_other(self.records.flash.shape().slc.units)
+        self.records.flash().anchors().needs_other(self.records.flash().shape().slc.units)
     }
 
     fn can_test_block(&self) -> bool {
-        TestView(&self.records.flash).can_go_on()
+        TestView(self.records.flash()).can_go_on()
     }
 
     fn has_waiting(&self) -> bool {
-        self.records.flash.free().has_waiting()
+        self.records.flash().free().has_waiting()
     }
 
     fn commit_has_room(&self) -> bool {
-        self.headroom() >= 0 || self.reserve.lasts(self.records) && budget::heads_have_room(self.records, self.call)
+        self.headroom() >= 0 || self.reserve.lasts(self.space()) && self.space().heads_have_room(self.call)
     }
 
     fn may_copy(&self) -> bool {
         let target_slots = self.target_bytes() / self.slot_bytes().max(1);
         self.collector.has_room(self.records)
-            || self.records.flash.free_blocks() > budget::beside_copies(self.records, target_slots)
+            || self.records.flash().free_blocks() > self.space().beside_copies(target_slots)
     }
 
     fn needs_erase(&self, ahead_blocks: u32) -> bool {
-        self.records.flash.free().next_to_erase(ahead_blocks).is_some()
+        self.records.flash().free().next_to_erase(ahead_blocks).is_some()
     }
 
     fn live_bytes(&self) -> u64 {
-        self.records.flash.blocks().live_bytes()
+        self.records.flash().blocks().live_bytes()
     }
 
     fn next_seq(&self) -> u64 {
-        self.records.flash.numbers().next()
+        self.records.flash().numbers().next()
     }
 
     fn slot_bytes(&self) -> u32 {
-        self.records.flash.shape().slot_bytes as u32
+        self.records.flash().shape().slot_bytes as u32
     }
 
     fn slc_block_bytes(&self) -> u32 {
-        self.records.flash.shape().slc.content_slots() * self.slot_bytes()
+        self.records.flash().shape().slc.content_slots() * self.slot_bytes()
     }
 
     fn target_bytes(&self) -> u32 {
-        let shape = self.records.flash.shape();
-        let native = self.records.manager.policy().relocated() == Region::Native || space::is_overfull(self.records);
+        let shape = self.records.flash().shape();
+        let native = self.records.manager.policy().relocated() == Region::Native || self.records.is_overfull();
         let target = if native { &shape.native } else { &shape.slc };
         target.content_slots() * shape.slot_bytes as u32
     }
 
     fn worn_erases(&self) -> u32 {
-        self.records.flash.free().worn_erases()
+        self.records.flash().free().worn_erases()
     }
 
     fn endurance(&self) -> u32 {
-        self.records.flash.slots().nand().endurance(CellMode::Native)
+        self.records.flash().slots().nand().endurance(CellMode::Native)
     }
 }

@@ -6,36 +6,36 @@
 
 use nand::Nand;
 
-use super::commit::ChangeTime;
-use super::records::Records;
+use super::chunk_writes::ChangeTime;
+use super::chunks::FileChunks;
 use crate::error::Result;
-use crate::format::inode::Ino;
 use crate::format::node::Body;
-use crate::policy::place::Write;
 
-/// Lets the chunk of an inode that came into memory last tell the times of the inode, which both become `time_ns`.
-/// `false`: no whole chunk waits.
-pub fn date<N: Nand>(records: &mut Records<N>, ino: Ino, time_ns: i64) -> Result<bool> {
-    let slot_bytes = records.flash().shape().slot_bytes;
-    let Some(last) = records.buffer.newest_whole(ino, slot_bytes) else { return Ok(false) };
-    while let Some(at) = records.buffer.oldest_of(ino).filter(|&(_, chunk)| chunk != last) {
-        records.store_dirty(&Write::Host, at, None, false)?;
-    }
-    let time = ChangeTime { ns: time_ns, dated: true };
-    let told = match records.store_dirty(&Write::Host, (ino, last), Some(time), true) {
-        Ok(told) => told,
-        Err(error) => {
-            // The tag may have reached the log before the index failed: the times stay as they were.
-            let inode = records.inode(ino)?;
-            records.push(ino, Body::Inode(inode))?;
-            return Err(error);
+impl<N: Nand> FileChunks<'_, N> {
+    /// Lets the chunk that came into memory last tell the times of its inode, which both become `time_ns`. `false`: no whole
+    /// chunk waits.
+    pub fn date(&mut self, time_ns: i64) -> Result<bool> {
+        let ino = self.ino;
+        let slot_bytes = self.records.flash().shape().slot_bytes;
+        let Some(last) = self.records.buffer.newest_whole(ino, slot_bytes) else { return Ok(false) };
+        while let Some(chunk) = self.records.buffer.oldest_of(ino).filter(|&chunk| chunk != last) {
+            self.store(chunk, None, false)?;
         }
-    };
-    let mut inode = records.inode(ino)?;
-    (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
-    match told {
-        true => records.derive_inode(ino, inode),
-        false => records.put_inode(ino, inode)?,
+        let told = match self.store(last, Some(ChangeTime { ns: time_ns, dated: true }), true) {
+            Ok(told) => told,
+            Err(error) => {
+                // The tag may have reached the log before the index failed: the times stay as they were.
+                let inode = self.records.inode(ino)?;
+                self.records.push(ino, Body::Inode(inode))?;
+                return Err(error);
+            }
+        };
+        let mut inode = self.records.inode(ino)?;
+        (inode.mtime_ns, inode.ctime_ns) = (time_ns, time_ns);
+        match told {
+            true => self.records.derive_inode(ino, inode),
+            false => self.records.put_inode(ino, inode)?,
+        }
+        Ok(true)
     }
-    Ok(true)
 }

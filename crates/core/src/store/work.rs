@@ -3,9 +3,8 @@
 use nand::{Cause, Nand, NandError};
 
 use super::Store;
-use super::collector::{self, Why};
+use super::collector::{Collector, Why};
 use super::commit::Commit;
-use super::wear;
 use crate::error::Result;
 use crate::flash::block_test::Tester;
 use crate::flash::head::HeadId;
@@ -13,7 +12,7 @@ use crate::format::place::Slot;
 use crate::format::table::Use;
 use crate::manage::job::{Job, Refresh, View};
 use crate::manage::migration::Migrated;
-use crate::store::budget::{Call, Reserve};
+use crate::policy::budget::{Call, Reserve};
 
 /// Between two steps of background work, ns.
 const STEP_NS: i64 = 1_000_000;
@@ -28,7 +27,7 @@ impl<N: Nand> Store<N> {
         self.records.set_wall_ns(wall_ns);
         let mono_ns = self.records.mono_ns;
         self.records.manager.clock(mono_ns);
-        wear::tell(&mut self.records);
+        self.records.review_wear();
         let look = self.look(Call::REMOVAL);
         let job = self.records.manager.next_job(&look, mono_ns);
         if let Job::Idle { until_ns } = job {
@@ -58,23 +57,23 @@ impl<N: Nand> Store<N> {
             Job::Copy { victim } | Job::Migrate { victim } => self.begin_emptying(victim, Why::Room),
             Job::Level { victim } => self.begin_emptying(victim, Why::Levelling),
             Job::Seal => {
-                if self.records.flash.flush_unit()? {
+                if self.records.log.commit_unit()? {
                     return self.records.follow_moved();
                 }
-                self.records.flash.settle();
+                self.records.log.flash_mut().settle();
                 Ok(())
             }
             Job::Refresh(refresh) => self.refresh(refresh),
             Job::ReadyAnchors => self.ready_anchor_step(),
             Job::EraseAhead { blocks } => self.erase_ahead(blocks),
-            Job::TestBlock => Tester(&mut self.records.flash).step(),
+            Job::TestBlock => Tester(self.records.log.flash_mut()).step(),
             Job::Idle { .. } => Ok(()),
         }
     }
 
     /// Makes room for a commit, if there is too little, and begins it.
     fn begin_commit(&mut self) -> Result<()> {
-        if !self.records.flash.own_step()? {
+        if !self.records.log.flash_mut().own_step()? {
             return self.records.follow_moved();
         }
         self.keep_anchor_blocks()?;
@@ -86,7 +85,7 @@ impl<N: Nand> Store<N> {
 
     /// One step of a commit.
     fn commit_step(&mut self) -> Result<()> {
-        if !self.records.flash.own_step()? {
+        if !self.records.log.flash_mut().own_step()? {
             return self.records.follow_moved();
         }
         let commit = *self.commit.get_or_insert(Commit::of(&self.records, true));
@@ -99,8 +98,8 @@ impl<N: Nand> Store<N> {
     /// One step towards the beginning of a checkpoint, which then takes none itself: everything in memory goes into the log,
     /// and the pages of the index that it is to write anew are found.
     fn approach_checkpoint(&mut self) -> Result<()> {
-        let reads = self.records.flash.slots().reads();
-        if !self.checkpointer.survey(&mut self.records)? || self.records.flash.slots().reads() > reads {
+        let reads = self.records.log.reads();
+        if !self.checkpointer.survey(&mut self.records)? || self.records.log.reads() > reads {
             return Ok(());
         }
         if !self.records.is_durable() {
@@ -109,7 +108,7 @@ impl<N: Nand> Store<N> {
         if self.records.write_some_inodes()? {
             return Ok(());
         }
-        if self.records.flash.flush_unit()? {
+        if self.records.log.commit_unit()? {
             return self.records.follow_moved();
         }
         self.begin_checkpoint(false)
@@ -117,8 +116,8 @@ impl<N: Nand> Store<N> {
 
     /// Erases one of the so many blocks that are taken next, so that whoever takes it need not wait for that.
     fn erase_ahead(&mut self, blocks: u32) -> Result<()> {
-        let next = self.records.flash.free().next_to_erase(blocks);
-        let slots = self.records.flash.slots_mut();
+        let next = self.records.flash().free().next_to_erase(blocks);
+        let slots = self.records.log.slots_mut();
         match next {
             Some(next) if slots.look_for_pages(next, Cause::Gc)? => slots.erase(next, Cause::Gc).map(|_| ()),
             _ => Ok(()),
@@ -127,9 +126,9 @@ impl<N: Nand> Store<N> {
 
     /// One step towards emptying a block of the SLC region; the managers hear what it did.
     fn migrate_step(&mut self, victim: u32) -> Result<()> {
-        let (start_ns, copies) = (self.records.mono_ns, self.records.flash.numbers().copies());
+        let (start_ns, copies) = (self.records.mono_ns, self.records.flash().numbers().copies());
         let outcome = self.run(Job::Migrate { victim });
-        let moved = self.records.flash.numbers().copies() > copies;
+        let moved = self.records.flash().numbers().copies() > copies;
         let emptied = self.collector.victim() != Some(victim);
         self.records.manager.heard_of_migration(victim, Migrated { start_ns, moved, emptied });
         outcome
@@ -151,7 +150,7 @@ impl<N: Nand> Store<N> {
 
     /// Reads a page of a block.
     fn look_at(&mut self, number: u32, pass: u32) -> Result<()> {
-        let slots = self.records.flash.slots_mut();
+        let slots = self.records.log.slots_mut();
         let block = slots.blocks().get(number);
         let units = slots.shape().mode(block.mode()).content_units.max(1);
         let unit = if block.entry.sealed { pass % units } else { 0 };
@@ -168,12 +167,12 @@ impl<N: Nand> Store<N> {
     /// What fades is not written to any more.
     fn leave_fading_heads(&mut self) -> Result<()> {
         for id in HeadId::ALL {
-            let flash = &mut self.records.flash;
+            let flash = self.records.log.flash_mut();
             let fades = flash.slots().head(id).block().is_some_and(|block| flash.blocks().get(block).fading);
             if fades {
                 flash.flush_units()?;
                 self.records.follow_moved()?;
-                self.records.flash.slots_mut().leave_block(id);
+                self.records.log.slots_mut().leave_block(id);
             }
         }
         Ok(())
@@ -181,16 +180,16 @@ impl<N: Nand> Store<N> {
 
     /// Begins to write anew what stands in a block: by emptying it, by a checkpoint, or by an anchor.
     fn rewrite(&mut self, number: u32) -> Result<()> {
-        match self.records.flash.blocks().get(number).entry.used_as {
+        match self.records.flash().blocks().get(number).entry.used_as {
             Use::Log => {
-                if !self.records.flash.own_step()? {
+                if !self.records.log.flash_mut().own_step()? {
                     return self.records.follow_moved();
                 }
                 self.begin_emptying(number, Why::Renewal)
             }
             Use::Anchor => {
-                self.records.flash.slots_mut().blocks_mut().forget_fading(number);
-                self.records.flash.leave_anchor_block(number)?;
+                self.records.log.slots_mut().blocks_mut().forget_fading(number);
+                self.records.log.flash_mut().leave_anchor_block(number)?;
                 self.records.follow_moved()
             }
             _ => self.approach_checkpoint(),
@@ -200,15 +199,15 @@ impl<N: Nand> Store<N> {
     /// Brings everything in memory into the log and fixes the point of the log a checkpoint stands for.
     fn begin_checkpoint(&mut self, clean: bool) -> Result<()> {
         self.checkpointer.begin(&mut self.records, clean)?;
-        wear::record_life(&mut self.records);
+        self.records.record_life();
         Ok(())
     }
 
     /// Writes at most one page of the checkpoint.
     fn checkpoint_step(&mut self) -> Result<()> {
-        let stood_in = self.records.flash.slots().head(HeadId::Meta).block();
+        let stood_in = self.records.flash().slots().head(HeadId::Meta).block();
         let done = self.checkpointer.step(&mut self.records)?;
-        if done || self.records.flash.slots().head(HeadId::Meta).block() != stood_in {
+        if done || self.records.flash().slots().head(HeadId::Meta).block() != stood_in {
             self.reserve = Reserve::default();
         }
         if done {
@@ -239,6 +238,6 @@ impl<N: Nand> Store<N> {
 
     /// Moves what is live in one slot, at once: recovery does so with pages that may be unstable.
     pub fn move_one(&mut self, slot: Slot) -> Result<()> {
-        collector::move_one(&mut self.records, slot)
+        Collector::move_one(&mut self.records, slot)
     }
 }

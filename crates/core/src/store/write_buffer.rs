@@ -7,9 +7,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::format::key::Key;
+use crate::policy::place::Write;
 
-/// Chunks kept in memory before they are written out.
-pub(super) const DIRTY_MAX: usize = 64;
 /// Chunks kept in memory before one more waits for the time of its change, where none waits for others.
 pub(super) const AWAITING_MAX: usize = 8;
 
@@ -41,6 +40,7 @@ pub struct WriteBuffer {
     pending_bytes: usize,
     /// In the order of their turns.
     dirty: VecDeque<Dirty>,
+    dirty_bytes: usize,
     turn: u64,
     /// Something went to the native head since the last sync.
     native_since_sync: bool,
@@ -77,16 +77,47 @@ impl WriteBuffer {
         self.found(ino, chunk).is_some_and(|dirty| dirty.fresh)
     }
 
-    /// A chunk in memory, to change it.
-    pub fn dirty_mut(&mut self, ino: u64, chunk: u64) -> Option<&mut Vec<u8>> {
-        let at = self.position(ino, chunk)?;
-        self.dirty.get_mut(at).map(|dirty| &mut dirty.bytes)
+    /// Changes the bytes of a chunk, if it is in memory.
+    fn change(&mut self, ino: u64, chunk: u64, change: impl FnOnce(&mut Vec<u8>)) {
+        let Some(dirty) = self.position(ino, chunk).and_then(|at| self.dirty.get_mut(at)) else { return };
+        let before = dirty.bytes.len();
+        change(&mut dirty.bytes);
+        self.dirty_bytes += dirty.bytes.len();
+        self.dirty_bytes -= before;
+    }
+
+    /// Lays `data` over a chunk that is in memory, from its byte `skip` on.
+    pub fn overlay(&mut self, ino: u64, chunk: u64, skip: usize, data: &[u8]) {
+        self.change(ino, chunk, |bytes| {
+            if bytes.len() < skip + data.len() {
+                bytes.resize(skip + data.len(), 0);
+            }
+            if let Some(to) = bytes.get_mut(skip..skip + data.len()) {
+                to.copy_from_slice(data);
+            }
+        });
+    }
+
+    /// Cuts a chunk that is in memory off behind `len` bytes; one stays in any case.
+    pub fn truncate(&mut self, ino: u64, chunk: u64, len: usize) {
+        self.change(ino, chunk, |bytes| {
+            bytes.truncate(len);
+            if bytes.is_empty() {
+                bytes.push(0);
+            }
+        });
+    }
+
+    /// Zeroes `len` bytes of a chunk that is in memory, from its byte `skip` on, as far as it reaches.
+    pub fn zero(&mut self, ino: u64, chunk: u64, skip: usize, len: usize) {
+        self.change(ino, chunk, |bytes| bytes.iter_mut().skip(skip).take(len).for_each(|byte| *byte = 0));
     }
 
     /// Puts a chunk into memory; `fresh`: nothing is mapped there yet.
     pub fn put_dirty(&mut self, ino: u64, chunk: u64, bytes: Vec<u8>, fresh: bool) {
         self.drop_dirty(ino, chunk);
         self.turn += 1;
+        self.dirty_bytes += bytes.len();
         self.dirty.push_back(Dirty { ino, chunk, bytes, fresh, turn: self.turn });
     }
 
@@ -113,7 +144,13 @@ impl WriteBuffer {
 
     /// Forgets the chunks `from..to` of an inode.
     pub fn drop_range(&mut self, ino: u64, from: u64, to: u64) {
-        self.dirty.retain(|dirty| dirty.ino != ino || !(from..to).contains(&dirty.chunk));
+        let mut dropped = 0;
+        self.dirty.retain(|dirty| {
+            let stays = dirty.ino != ino || !(from..to).contains(&dirty.chunk);
+            dropped += if stays { 0 } else { dirty.bytes.len() };
+            stays
+        });
+        self.dirty_bytes -= dropped;
     }
 
     /// Whether nothing waits.
@@ -123,7 +160,7 @@ impl WriteBuffer {
 
     /// Bytes that will take space on flash.
     pub fn bytes(&self) -> u64 {
-        self.pending_bytes as u64 + self.dirty.iter().map(|dirty| dirty.bytes.len() as u64).sum::<u64>()
+        (self.pending_bytes + self.dirty_bytes) as u64
     }
 
     /// Chunks in memory.
@@ -141,9 +178,11 @@ impl WriteBuffer {
         self.since_ns.get_or_insert(now_ns);
     }
 
-    /// Whether something went to the native head since the last sync.
-    pub(super) fn went_native(&self) -> bool {
-        self.native_since_sync
+    /// What a sync of all that waits is said to be to whoever places it: with slots of so many bytes, and so many native ones
+    /// after which an earlier page can no longer be endangered.
+    pub(super) fn synced(&self, slot_bytes: usize, pair_slots: u32) -> Write {
+        let slots = (self.dirty.len() + self.pending_bytes.div_ceil(slot_bytes)) as u32;
+        Write::Synced { slots, pair_slots, follows_native: self.native_since_sync }
     }
 
     /// Something goes to a head, native or not.
@@ -197,11 +236,14 @@ impl WriteBuffer {
 
     /// Takes a chunk out of memory, to write it.
     pub(super) fn take_dirty(&mut self, ino: u64, chunk: u64) -> Option<Dirty> {
-        self.dirty.remove(self.position(ino, chunk)?)
+        let dirty = self.dirty.remove(self.position(ino, chunk)?)?;
+        self.dirty_bytes -= dirty.bytes.len();
+        Some(dirty)
     }
 
     /// Puts a chunk back that was taken out, in its turn. It may have been mapped before the failure.
     pub(super) fn put_back(&mut self, dirty: Dirty) {
+        self.dirty_bytes += dirty.bytes.len();
         let at = self.dirty.partition_point(|other| other.turn < dirty.turn);
         self.dirty.insert(at, Dirty { fresh: false, ..dirty });
     }
@@ -212,8 +254,8 @@ impl WriteBuffer {
     }
 
     /// The same among those of an inode.
-    pub(super) fn oldest_of(&self, ino: u64) -> Option<(u64, u64)> {
-        self.of_inode(ino).next().map(|dirty| (dirty.ino, dirty.chunk))
+    pub(super) fn oldest_of(&self, ino: u64) -> Option<u64> {
+        self.of_inode(ino).next().map(|dirty| dirty.chunk)
     }
 
     /// The chunk of an inode that came into memory last, if it is `len` bytes long.

@@ -8,7 +8,7 @@ use super::{file, flash, formatted, formatted_as, mounted};
 use crate::flash::Phase;
 use crate::flash::anchor_log::PartnerState;
 use crate::format::anchor::ANCHOR_BLOCKS;
-use crate::store::budget::Call;
+use crate::policy::budget::Call;
 use crate::{Fs, Policy};
 
 /// The block kept for the next that fails counted as free as soon as the last pages had emptied it. A recovery, which

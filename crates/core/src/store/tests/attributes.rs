@@ -6,7 +6,7 @@ use emulator::{Chip, Profile};
 
 use super::{file, formatted_as, mounted};
 use crate::format::key::{KeyKind, key, name_offset, offset_of};
-use crate::store::attributes::{self, Offsets};
+use crate::store::attributes::Offsets;
 use crate::store::collector::Why;
 use crate::{Error, Fs, Ino, Policy, ROOT_INO};
 
@@ -70,8 +70,8 @@ fn a_value_that_outgrows_its_place_goes_to_the_lowest_that_is_large_enough() {
     let ino = file(&mut fs, b"file");
     let first = name_offset(fs.store_mut().records_mut().volume().hash_seed, b"user.a");
     let set = |fs: &mut Fs<Chip>, old: Option<Offsets>, len: usize| {
-        let offset = attributes::set(fs.store_mut().records_mut(), ino, old, (b"user.a", &value(len, len))).unwrap();
-        assert!(attributes::value(fs.store_mut().records_mut(), ino, offset).unwrap() == value(len, len));
+        let offset = fs.store_mut().records_mut().attributes(ino).set(old, (b"user.a", &value(len, len))).unwrap();
+        assert!(fs.store_mut().records_mut().attributes(ino).value(offset).unwrap() == value(len, len));
         offset
     };
     // Three of this name, as if its hash were that of others.
@@ -93,7 +93,7 @@ fn parts_of_two_values_are_not_taken_for_one() {
     let ino = file(&mut fs, b"file");
     fs.setxattr(ino, b"user.a", &value(1, 9_000), false, false, 1).unwrap();
     let offset = in_use(&mut fs, ino)[0];
-    attributes::put(fs.store_mut().records_mut(), ino, offset + 10, (b"user.b", &value(2, 9_000)), true).unwrap();
+    fs.store_mut().records_mut().attributes(ino).put(offset + 10, (b"user.b", &value(2, 9_000)), true).unwrap();
     let part = fs.store_mut().records_mut().get(key(ino, KeyKind::Xattr, offset + 11)).unwrap().unwrap();
     let at = key(ino, KeyKind::Xattr, offset + 1);
     fs.store_mut().records_mut().set(at, crate::index::delta::Change::Put(part)).unwrap();
@@ -135,7 +135,7 @@ fn what_is_left_of_removed_attributes_is_not_damage_to_a_salvage() {
     fs.setxattr(ino, b"user.b", &value(2, 9_000), false, false, 1).unwrap();
     fs.sync().unwrap();
     // As if the block with the record of a removal had been erased, and one with a part before it.
-    let first = attributes::find(fs.store_mut().records_mut(), ino, b"user.a").unwrap().unwrap().start;
+    let first = fs.store_mut().records_mut().attributes(ino).find(b"user.a").unwrap().unwrap().start;
     let gone = |fs: &mut Fs<Chip>, offset| {
         fs.store_mut().records_mut().remove(key(ino, KeyKind::Xattr, offset)).unwrap();
     };
@@ -147,7 +147,7 @@ fn what_is_left_of_removed_attributes_is_not_damage_to_a_salvage() {
     assert_eq!(fs.listxattr(ino).unwrap(), [b"user.b"]);
     assert!(fs.getxattr(ino, b"user.b").unwrap() == value(2, 9_000));
     checked(&mut fs);
-    let first = attributes::find(fs.store_mut().records_mut(), ino, b"user.b").unwrap().unwrap().start;
+    let first = fs.store_mut().records_mut().attributes(ino).find(b"user.b").unwrap().unwrap().start;
     gone(&mut fs, first);
     assert!(fs.check().unwrap().findings.iter().any(|line| line.contains("belong to no value")));
     fs.mend(true, 1).unwrap().unwrap();

@@ -5,7 +5,6 @@ use emulator::Chip;
 use super::{file, flash, formatted, mounted};
 use crate::flash::head::HeadId;
 use crate::manage::job::Job;
-use crate::store::budget;
 use crate::{Allocate, Fs, Ino, Policy};
 
 /// A volume, just mounted, with a file of forty chunks.
@@ -79,7 +78,7 @@ fn a_full_chip_keeps_a_block_for_the_first_that_fails() {
     }
     for chunk in 0..4 * chunks {
         fs.write(ino, (chunk * chunk + chunk / 3) % chunks * 4096, &[2; 4096], 1).and_then(|_| fs.sync()).unwrap();
-        least = least.min(flash(&fs).free_blocks().saturating_sub(budget::index_floor(fs.store().records())));
+        least = least.min(flash(&fs).free_blocks().saturating_sub(fs.store().records().space().index_floor()));
     }
     assert_eq!(least, 4, "the caller's, one to collect into, one for what a recovery copies, one that may fail");
 }

@@ -9,9 +9,8 @@ use nand::Cause;
 use super::{file, flash, formatted, formatted_as, mounted};
 use crate::flash::blocks::Block;
 use crate::manage::job::{Job, View};
-use crate::store::budget::Call;
+use crate::policy::budget::Call;
 use crate::store::collector::Why;
-use crate::store::space;
 use crate::{Fs, Policy};
 
 const CHUNK_BYTES: u64 = 4096;
@@ -28,7 +27,7 @@ fn what_one_slc_block_does_not_hold_stays_native() {
     let (chip, done) = fs.unmount(1);
     done.unwrap();
     let mut fs = mounted(chip, Policy::SLC_ONLY);
-    assert!(!space::is_overfull(fs.store().records()), "it is too full");
+    assert!(!fs.store().records().is_overfull(), "it is too full");
     let slc_bytes = flash(&fs).shape().slc.content_slots() * CHUNK_BYTES as u32;
     let native_bytes = |fs: &Fs<Chip>| -> u32 {
         let native = flash(fs).blocks().iter().filter(|(_, block)| block.entry.native);

@@ -17,8 +17,8 @@ use crate::format::key::{KeyKind, key};
 use crate::format::place::Place;
 use crate::format::tag::TAG_BYTES;
 use crate::index::delta::Change;
+use crate::policy::budget::Call;
 use crate::policy::wear::Goal;
-use crate::store::budget::Call;
 use crate::store::collector::Why;
 use crate::{CellRecord, Error, FormatOptions, Fs, Ino, MountOptions, Policy, ROOT_INO};
 

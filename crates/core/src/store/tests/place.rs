@@ -9,8 +9,8 @@ use super::{file, flash, formatted, formatted_of, mounted};
 use crate::dump::IndexEntry;
 use crate::flash::Purpose;
 use crate::flash::head::HeadId;
-use crate::store::budget::Call;
-use crate::store::{budget, place};
+use crate::policy::budget::Call;
+use crate::store::place;
 use crate::{Allocate, Fs, Ino, Policy};
 
 /// Collection after a recovery, which had met a failing block, took the last free block for a few copies though the
@@ -26,8 +26,10 @@ fn copies_leave_the_blocks_that_a_recovery_needs_while_a_head_has_room() {
     for block in (0..64).rev() {
         let records = store.records_mut();
         if records.flash().free().holds(block) {
-            places
-                .push((place::head(records, &copy), records.flash().free_blocks() > budget::recovery_blocks(records)));
+            places.push((
+                place::place(records, &copy, place::SlotContent::Copies).head,
+                records.flash().free_blocks() > records.space().recovery_blocks(),
+            ));
             records.flash_mut().slots_mut().retire(block).unwrap();
         }
     }

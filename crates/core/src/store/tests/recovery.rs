@@ -6,8 +6,7 @@ use emulator::{Chip, Profile};
 use nand::Nand;
 
 use super::{file, flash, formatted_as, mounted};
-use crate::store::budget;
-use crate::store::budget::Call;
+use crate::policy::budget::Call;
 use crate::{Fs, MountOptions, Policy};
 
 /// The first program of a recovery is the anchor that counts it: with the second, the next one knows of it.
@@ -42,13 +41,13 @@ fn looked_at(chip: Chip) -> Fs<Chip> {
 /// Takes free blocks out of use until no more are left than a recovery opens.
 fn short_of_blocks(chip: Chip) -> Chip {
     let fs = looked_at(chip);
-    let surplus = flash(&fs).free_blocks().saturating_sub(budget::of(fs.store().records(), Call::REMOVAL).recovery);
+    let surplus = flash(&fs).free_blocks().saturating_sub(fs.store().records().space().budget(Call::REMOVAL).recovery);
     let sound = |&block: &u32| flash(&fs).free().holds(block) && !flash(&fs).blocks().get(block).entry.failing;
     let free: Vec<u32> = (0..64).rev().filter(sound).take(surplus as usize).collect();
     let mut chip = fs.into_chip();
     free.into_iter().for_each(|block| chip.mark_bad(block).unwrap());
     let fs = looked_at(chip);
-    assert_eq!(flash(&fs).free_blocks(), budget::of(fs.store().records(), Call::REMOVAL).recovery);
+    assert_eq!(flash(&fs).free_blocks(), fs.store().records().space().budget(Call::REMOVAL).recovery);
     fs.into_chip()
 }
 
