@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use nand::{Cause, Nand};
+use nand::Nand;
 
 use crate::error::{Error, Result};
 use crate::flash::head::HeadId;
@@ -187,15 +187,12 @@ pub fn slots<N: Nand>(
     block: u32,
     each: &mut dyn FnMut(u64, SlotState) -> bool,
 ) -> Result<()> {
-    let slots = records.flash_mut().slots_mut();
-    let found = slots.blocks().get(block);
-    let seed = if found.entry.used_as == Use::Anchor { 0 } else { slots.seed() };
-    let mode = slots.shape().mode(found.mode());
-    let count = mode.units * mode.unit_slots;
-    let mut data = vec![0; slots.shape().slot_bytes];
-    for index in 0..count {
-        let slot = slots.shape().slot(block, index);
-        let state = match slots.read_seeded(slot, found.mode(), seed, &mut data, Cause::Metadata) {
+    let shape = records.flash().shape().clone();
+    let mode = shape.mode(records.flash().blocks().get(block).mode());
+    let mut data = vec![0; shape.slot_bytes];
+    for index in 0..mode.units * mode.unit_slots {
+        let slot = shape.slot(block, index);
+        let state = match records.slot_reader().tagged(block, index, &mut data) {
             Ok(Some(tag)) => SlotState::Holds(describe(&tag, &data)),
             Ok(None) => SlotState::Blank,
             Err(Error::Corrupt { .. }) => SlotState::Unreadable,

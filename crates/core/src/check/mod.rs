@@ -9,14 +9,12 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use crate::error::{Error, Result};
-use crate::flash::slots::Slots;
 use crate::format::inode::{Census, Extent, Inode, ROOT_INO, kind, with_attribute};
 use crate::format::key::{KEY_END, KeyKind, ino_of, kind_name, kind_of, name_offset, offset_of};
 use crate::format::node::Body;
 use crate::format::page::Entry;
 use crate::format::place::{Place, Slot};
 use crate::format::table::Use;
-use crate::index::tree;
 use crate::store::Store;
 use crate::store::records::Records;
 
@@ -115,7 +113,7 @@ impl<N: Nand> Checker<'_, N> {
         while let Some((slot, level)) = stack.pop() {
             self.report.index_pages += 1;
             self.count_live(slot, self.slot_bytes() as u64);
-            match tree::load(self.slots(), slot, level) {
+            match self.records().slot_reader().page(slot, level) {
                 Ok(page) if level > 0 => {
                     stack.extend(page.entries().iter().filter_map(|entry| match entry.place {
                         Place::Run { slot, .. } => Some((slot, level - 1)),
@@ -142,7 +140,7 @@ impl<N: Nand> Checker<'_, N> {
     fn check_entry(&mut self, entry: Entry) -> Result<()> {
         let (ino, offset) = (ino_of(entry.key), offset_of(entry.key));
         if let Place::Run { slot, .. } | Place::Node { slot, .. } = entry.place {
-            let bytes = self.slots().bytes_of(entry.place);
+            let bytes = self.store.records().flash().slots().bytes_of(entry.place);
             self.count_live(slot, u64::from(bytes));
         }
         if kind_of(entry.key) == KeyKind::Orphan as u8 {
@@ -168,7 +166,7 @@ impl<N: Nand> Checker<'_, N> {
                 if self.report.findings.len() >= FINDINGS_MAX {
                     break;
                 }
-                match self.slots().read_data(slot + step, ino, offset + step, &mut data) {
+                match self.records().slot_reader().chunk(slot + step, ino, offset + step, &mut data) {
                     Ok(_) => {}
                     Err(Error::Corrupt { what, slot }) => {
                         self.note(format!("inode {ino}: chunk {} at slot {slot:#x}: {what}", offset + step));
@@ -237,7 +235,7 @@ impl<N: Nand> Checker<'_, N> {
             self.note(format!("inode {ino}: {} names lead to it, but it is not there", seen.names));
             return;
         };
-        let inode = self.records().inodes().get(ino).map_or(on_flash, |cached| cached.inode());
+        let inode = self.records().held_inode(ino).unwrap_or(on_flash);
         let directory = inode.is_dir();
         if directory {
             self.report.directories += 1;
@@ -264,7 +262,7 @@ impl<N: Nand> Checker<'_, N> {
         if (inode.nlink == 0) != seen.orphan {
             self.note(format!("inode {ino}: link count {} but orphan is {}", inode.nlink, seen.orphan));
         }
-        let buffered = self.records().buffer().dirty_count() > 0;
+        let buffered = self.records().space().buffered_chunks > 0;
         let (counted, there) = (inode.chunks, seen.chunks);
         if !buffered && counted != there {
             self.note(format!("inode {ino}: {counted:x?} is counted of its chunks, {there:x?} is there"));
@@ -307,10 +305,6 @@ impl<N: Nand> Checker<'_, N> {
 
     fn records(&mut self) -> &mut Records<N> {
         self.store.records_mut()
-    }
-
-    fn slots(&mut self) -> &mut Slots<N> {
-        self.records().flash_mut().slots_mut()
     }
 
     fn slot_bytes(&self) -> usize {

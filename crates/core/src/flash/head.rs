@@ -65,6 +65,14 @@ impl HeadId {
     }
 }
 
+/// Where a head can go on: the block it stands in, and the next unit of that.
+#[derive(Clone, Copy, Debug)]
+pub struct Tail {
+    pub id: HeadId,
+    pub block: u32,
+    pub unit: u32,
+}
+
 /// A programmed unit that a later program of the same word line could destroy.
 #[derive(Clone, Copy, Debug)]
 pub struct Exposed {

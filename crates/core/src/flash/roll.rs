@@ -3,12 +3,13 @@
 //! Each of these is one flash operation, so that they can be done ahead of whoever appends. Invariant: a log head opens
 //! only a block that the last anchor, a durable summary or the next checkpoint names.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
-use nand::Nand;
+use nand::{Cause, CellMode, Nand};
 
 use super::blocks::Take;
-use super::head::{Exposed, Head, HeadId};
+use super::head::{Exposed, Head, HeadId, Tail};
 use super::slots::Slots;
 use super::{Flash, Purpose};
 use crate::error::{Error, Result};
@@ -209,8 +210,14 @@ impl<N: Nand> Flash<N> {
 }
 
 impl<N: Nand> Slots<N> {
-    /// Goes on at `unit` in a block an earlier mount left open.
-    pub fn reopen(&mut self, id: HeadId, block: u32, unit: u32) {
+    /// Goes on in a block that an earlier mount left open; not where the block table says that it is no block of that head, or
+    /// that it failed.
+    pub fn reopen(&mut self, tail: Tail) {
+        let Tail { id, block, unit } = tail;
+        let entry = self.blocks.get(block).entry;
+        if !id.owns(&entry) || entry.failing {
+            return;
+        }
         let shape = self.shape.mode(id.mode());
         let exposed = (0..unit.min(shape.units)).filter(|&earlier| shape.threat(earlier) >= unit);
         let exposed = exposed
@@ -224,6 +231,24 @@ impl<N: Nand> Slots<N> {
         if let Some(mut found) = self.blocks.get_mut(block) {
             found.open = true;
         }
+    }
+
+    /// Where the head of the index can go on that stood at `tail`, `recoveries` having begun since: behind all that was
+    /// certainly never programmed.
+    pub fn end_of_pages(&mut self, tail: Tail, recoveries: u32) -> Result<Tail> {
+        let shape = self.shape.slc.clone();
+        let mut data = vec![0; self.shape.slot_bytes];
+        let (mut past, mut blanks) = (tail.unit, 0);
+        for unit in tail.unit..shape.content_units {
+            let slot = self.shape.slot(tail.block, unit * shape.unit_slots);
+            match self.read_tagged_as(slot, CellMode::Slc, &mut data, Cause::Metadata) {
+                Ok(None) if blanks > recoveries => break,
+                Ok(None) => blanks += 1,
+                Ok(Some(_)) | Err(Error::Corrupt { .. }) => (past, blanks) = (unit + 1, 0),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Tail { unit: past + 1 + recoveries, ..tail })
     }
 
     /// Leaves a block whose program failed.

@@ -110,11 +110,11 @@ impl<N: Nand> Fs<N> {
         let mut inode = self.records().inode(ino)?;
         inode.nlink = if inode.is_dir() { 0 } else { inode.nlink.saturating_sub(1) };
         inode.ctime_ns = now_ns;
-        let opens = self.records().inodes().get(ino).map_or(0, |cached| cached.opens());
+        let opens = self.records().handles(ino);
         if inode.nlink == 0 && opens == 0 {
             match self.records().forget(ino) {
                 // What is damaged loses its name all the same, and waits with those that are open.
-                Err(Error::Corrupt { .. }) => self.records().buffer().drop_range(ino, 0, u64::MAX),
+                Err(Error::Corrupt { .. }) => self.records().chunks(ino).drop_buffered(),
                 outcome => return outcome,
             }
         }

@@ -17,7 +17,7 @@ impl<N: Nand> Fs<N> {
 
     /// The chip, to change its faults or its clock.
     pub fn chip_mut(&mut self) -> &mut N {
-        self.records().flash_mut().slots_mut().nand_mut()
+        self.records().chip_mut()
     }
 
     /// What `statfs` tells.

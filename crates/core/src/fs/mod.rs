@@ -92,7 +92,7 @@ impl<N: Nand> Fs<N> {
         // Reading must not fill memory with inodes to be written: some times are left out then.
         if self.store.records().options().atime == Atime::None
             || self.store.writable().is_err()
-            || self.records().inodes().is_strained()
+            || self.store.records().holds_many_dirty_inodes()
         {
             return Ok(());
         }
@@ -109,13 +109,13 @@ impl<N: Nand> Fs<N> {
     /// Counts an open handle: an inode without names lives until its last handle is released.
     pub fn open(&mut self, ino: Ino) -> Result<()> {
         self.records().inode(ino)?;
-        self.records().inodes().count_open(ino, 1);
+        self.records().count_handle(ino, 1);
         Ok(())
     }
 
     /// Counts a handle as released; the last one of an inode without names removes it.
     pub fn release(&mut self, ino: Ino) -> Result<()> {
-        let left = self.records().inodes().count_open(ino, -1);
+        let left = self.records().count_handle(ino, -1);
         if left > 0 || self.store.writable().is_err() || self.records().inode(ino)?.nlink > 0 {
             return Ok(());
         }

@@ -133,7 +133,7 @@ pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
     let mut store = Store::new(flash, Index::default(), volume, tables, mount);
     let mode = kind::DIR | options.root_mode & 0o7777;
     let root = Inode { parent: ROOT_INO, ..Inode::new(mode, options.root_uid, options.root_gid, options.now_ns) };
-    store.records_mut().inodes().update(ROOT_INO, root);
+    store.records_mut().derive_inode(ROOT_INO, root);
     store.records_mut().push(ROOT_INO, Body::Inode(root))?;
     store.checkpoint_as(true)
 }

@@ -2,16 +2,20 @@
 //!
 //! Invariant: a read-only mount programs and erases nothing, and a refused mount changes nothing.
 
+use alloc::vec::Vec;
+
 use nand::{CellMode, Nand, NandError};
 
+use super::actions::Action;
 use super::format::{name_seed, volume_seed};
 use super::replay::Replay;
-use super::scan::{Scan, Tail, end_of_meta};
+use super::scan::Scan;
 use crate::error::{Error, Result};
 use crate::flash::blocks::BlockTable;
-use crate::flash::head::HeadId;
+use crate::flash::head::{HeadId, Tail};
 use crate::flash::newest::{self, Found};
 use crate::flash::shape::Shape;
+use crate::flash::slots::Slots;
 use crate::flash::{Flash, Phase};
 use crate::format::anchor::{ANCHOR_BLOCKS, Anchor};
 use crate::format::inode::{Inode, ROOT_INO, kind};
@@ -43,25 +47,28 @@ pub fn mount<N: Nand>(mut nand: N, options: MountOptions) -> core::result::Resul
         Ok(parts) => parts,
         Err(error) => return Err((nand, error)),
     };
-    let mut store = before_replay(nand, shape, &found, options);
-    match open_volume(&mut store, &found) {
+    let anchor = &found.anchor;
+    let entries = alloc::vec![BlockEntry::default(); shape.geometry.blocks as usize];
+    let cache_slots = options.cache_bytes / 2 / shape.slot_bytes;
+    let mut flash = Flash::new(nand, shape, volume_seed(&anchor.volume_id), entries, cache_slots, Phase::Recovering);
+    let (tables, log) = match take_over(&found, &mut flash, options.policy.levels()) {
+        Ok(parts) => parts,
+        Err(error) => return Err((flash.into_nand(), error)),
+    };
+    let index = Index::new(Tree { root: anchor.root, pages: anchor.index_pages }, anchor.reserved_chunks);
+    let mut store = Store::new(flash, index, volume_of(anchor), tables, options);
+    match open_volume(&mut store, anchor, log) {
         Ok(()) => {
-            store.begin_life();
+            store.records_mut().recovery().begin_life();
             Ok(store)
         }
         Err(error) => Err((store.into_chip(), error)),
     }
 }
 
-fn before_replay<N: Nand>(nand: N, shape: Shape, found: &Found, options: MountOptions) -> Store<N> {
-    let anchor = &found.anchor;
-    let blocks = shape.geometry.blocks;
-    let entries = alloc::vec![BlockEntry::default(); blocks as usize];
-    let tables = Tables::empty(blocks, shape.slot_bytes);
-    let cache_slots = options.cache_bytes / 2 / shape.slot_bytes;
-    let seed = volume_seed(&anchor.volume_id);
-    let flash = Flash::new(nand, shape, seed, entries, cache_slots, Phase::Recovering);
-    let volume = Volume {
+/// What an anchor says of its volume.
+fn volume_of(anchor: &Anchor) -> Volume {
+    Volume {
         id: anchor.volume_id,
         label: anchor.label.clone(),
         created_ns: anchor.created_ns,
@@ -73,28 +80,35 @@ fn before_replay<N: Nand>(nand: N, shape: Shape, found: &Found, options: MountOp
         clean: anchor.clean,
         manager: anchor.manager,
         cells: anchor.cells,
-    };
-    let index = Index::new(Tree { root: anchor.root, pages: anchor.index_pages }, anchor.reserved_chunks);
-    Store::new(flash, index, volume, tables, options)
+    }
 }
 
-fn open_volume<N: Nand>(store: &mut Store<N>, found: &Found) -> Result<()> {
+/// The log of a volume that was not unmounted: how it was found, and what it says.
+struct FoundLog {
+    scan: Scan,
+    actions: Vec<Action>,
+}
+
+/// Takes the flash over as the newest anchor says: its block table, its heads, and the log, if the volume was in use.
+fn take_over<N: Nand>(found: &Found, flash: &mut Flash<N>, levels: bool) -> Result<(Tables, Option<FoundLog>)> {
     let anchor = &found.anchor;
-    let read_only = store.records().options().read_only;
-    load_tables(store, found)?;
-    let flash = store.records_mut().flash_mut();
+    let tables = load_tables(found, flash.slots_mut(), levels)?;
     flash.resume_anchors(found);
     flash.numbers_mut().go_on_with(anchor.seq);
     if anchor.clean {
-        reopen_heads(flash, anchor);
-    } else {
-        replay_log(store, anchor)?;
+        reopen_heads(anchor, flash.slots_mut());
+        return Ok((tables, None));
     }
-    let flash = store.records_mut().flash_mut();
-    flash.hold_head_blocks();
-    if flash.phase() == Phase::Recovering {
-        flash.enter(if read_only { Phase::ReadOnly } else { Phase::Mounted });
+    let scan = Scan::new(flash.slots_mut(), anchor)?;
+    let actions = scan.take_in(flash)?;
+    Ok((tables, Some(FoundLog { scan, actions })))
+}
+
+fn open_volume<N: Nand>(store: &mut Store<N>, anchor: &Anchor, log: Option<FoundLog>) -> Result<()> {
+    if let Some(log) = log {
+        replay_log(store, anchor, &log)?;
     }
+    store.records_mut().recovery().begin_mount();
     match store.records_mut().inode(ROOT_INO) {
         Ok(_) => {}
         Err(Error::Corrupt { .. }) => stand_in_for_root(store, anchor),
@@ -109,12 +123,10 @@ fn open_volume<N: Nand>(store: &mut Store<N>, found: &Found) -> Result<()> {
 }
 
 /// Fills the block table from its pages and what the anchor adds.
-fn load_tables<N: Nand>(store: &mut Store<N>, found: &Found) -> Result<()> {
+fn load_tables<N: Nand>(found: &Found, slots: &mut Slots<N>, levels: bool) -> Result<Tables> {
     let anchor = &found.anchor;
     // Behind it a later mount failed to write its first anchor, and may have gone on to test blocks.
     let at_rest = anchor.clean && found.end == found.unit + 1;
-    let levels = store.records().options().policy.levels();
-    let slots = store.records_mut().flash_mut().slots_mut();
     let slot_bytes = slots.shape().slot_bytes;
     let mut tables = Tables::empty(anchor.blocks, slot_bytes);
     if anchor.tables.len() != tables.slots.len() {
@@ -132,7 +144,7 @@ fn load_tables<N: Nand>(store: &mut Store<N>, found: &Found) -> Result<()> {
     }
     // Where a block of the pair has gone bad, another may have been written to in its place, and the power have failed.
     let replaced = anchor.pair.iter().any(|&block| slots.nand().is_bad(block));
-    let (mut entries, mut doubtful) = (alloc::vec::Vec::with_capacity(encoded.len()), alloc::vec::Vec::new());
+    let (mut entries, mut doubtful) = (Vec::with_capacity(encoded.len()), Vec::new());
     let block_bytes = slots.shape().stride * slot_bytes as u64;
     for (block, bits) in (0u32..).zip(encoded) {
         let mut entry = BlockEntry::decode(bits).ok_or(Error::Corrupt { what: "block entry", slot: 0 })?;
@@ -162,47 +174,39 @@ fn load_tables<N: Nand>(store: &mut Store<N>, found: &Found) -> Result<()> {
         blocks.take_in_turn();
     }
     slots.set_blocks(blocks);
-    store.set_tables(tables);
-    Ok(())
+    Ok(tables)
 }
 
 /// After a clean unmount the heads go on where they stood, each in the first of its blocks that the anchor lists.
-fn reopen_heads<N: Nand>(flash: &mut Flash<N>, anchor: &Anchor) {
+fn reopen_heads<N: Nand>(anchor: &Anchor, slots: &mut Slots<N>) {
     for at in &anchor.heads {
         if let Some(id) = HeadId::from_number(at.head)
-            && flash.slots().head(id).block().is_none()
+            && slots.head(id).block().is_none()
         {
-            reopen_head(flash, id, at.block, at.unit);
+            slots.reopen(Tail { id, block: at.block, unit: at.unit });
         }
-    }
-}
-
-fn reopen_head<N: Nand>(flash: &mut Flash<N>, id: HeadId, block: u32, unit: u32) {
-    let entry = flash.blocks().get(block).entry;
-    if id.owns(&entry) && !entry.failing {
-        flash.slots_mut().reopen(id, block, unit);
     }
 }
 
 /// Replays the log and, unless the mount is read-only, makes the outcome a checkpoint. A chip on which that cannot be
 /// done any more can still be read.
-fn replay_log<N: Nand>(store: &mut Store<N>, anchor: &Anchor) -> Result<()> {
+fn replay_log<N: Nand>(store: &mut Store<N>, anchor: &Anchor, log: &FoundLog) -> Result<()> {
     let records = store.records_mut();
-    let scan = Scan::new(records.flash_mut().slots_mut(), anchor)?;
-    let last_seq = scan.last_seq.max(anchor.seq);
-    let dropped = Replay::new(records).apply(&scan)?;
+    let dropped = Replay::new(records).apply(&log.scan, &log.actions)?;
     // Before anything is written: a volume without a root is refused.
     if records.inode(ROOT_INO) == Err(Error::NotFound) {
         return Err(NO_ROOT);
     }
-    records.flash_mut().numbers_mut().go_on_with(last_seq + SEQ_GAP);
+    records.recovery().go_on_with(log.scan.last_seq.max(anchor.seq) + SEQ_GAP);
     if dropped {
-        records.volume_mut().epoch += 1;
+        records.recovery().begin_epoch();
     }
     if records.options().read_only {
         return Ok(());
     }
-    let recovered = recover(store, anchor, &scan);
+    let pages = anchor.heads.iter().filter(|at| at.head == HeadId::Meta as u8);
+    let pages: Vec<Tail> = pages.map(|at| Tail { id: HeadId::Meta, block: at.block, unit: at.unit }).collect();
+    let recovered = store.recover(&log.scan.tails, &pages, anchor.recoveries);
     or_only_read(store, recovered)
 }
 
@@ -218,42 +222,11 @@ fn or_only_read<N: Nand>(store: &mut Store<N>, written: Result<()>) -> Result<()
     Ok(())
 }
 
-/// Makes the outcome of replay a checkpoint. Heads go on in the blocks they stood in, so that recovery on a full chip
-/// needs no fresh ones.
-fn recover<N: Nand>(store: &mut Store<N>, anchor: &Anchor, scan: &Scan) -> Result<()> {
-    store.records_mut().flash_mut().count_recovery()?;
-    // Each recovery that is cut short uses up room in the heads; fresh blocks the next one has again. They must not be
-    // all there are: one may fail.
-    let fresh = anchor.recoveries > 0 && store.can_recover_in_fresh_blocks();
-    let flash = store.records_mut().flash_mut();
-    // A head may have left several blocks without a summary: it stood in the last one.
-    for &Tail { id, block, unit } in scan.tails.iter().rev().filter(|_| !fresh) {
-        if flash.slots().head(id).block().is_none() {
-            reopen_head(flash, id, block, unit);
-        }
-    }
-    for at in anchor.heads.iter().filter(|at| at.head == HeadId::Meta as u8) {
-        let unit = end_of_meta(flash.slots_mut(), at.block, at.unit, anchor.recoveries)?;
-        reopen_head(flash, HeadId::Meta, at.block, unit);
-    }
-    store.open_ahead_for_pair()?;
-    let flash = store.records_mut().flash_mut();
-    let slots: alloc::vec::Vec<_> = flash.slots().stash().iter().map(|stashed| stashed.slot).collect();
-    for slot in slots {
-        store.move_one(slot)?;
-    }
-    store.checkpoint_as(false)?;
-    store.records_mut().flash_mut().slots_mut().set_stash(Default::default());
-    Ok(())
-}
-
 /// The root's own node cannot be read: what is below it can, but nothing more is written.
 fn stand_in_for_root<N: Nand>(store: &mut Store<N>, anchor: &Anchor) {
     store.only_read(Ended::Damaged);
     let root = Inode { parent: ROOT_INO, ..Inode::new(kind::DIR | 0o755, 0, 0, anchor.created_ns) };
-    let inodes = store.records_mut().inodes();
-    inodes.insert(ROOT_INO, root);
-    inodes.count_open(ROOT_INO, 1);
+    store.records_mut().recovery().stand_in(ROOT_INO, root);
 }
 
 /// Removes what lost its last name while it was open. Nobody has anything open at a mount or an unmount.
@@ -281,31 +254,15 @@ fn remove_orphans<N: Nand>(store: &mut Store<N>) -> Result<()> {
 /// Syncs, writes a clean checkpoint and gives the chip back.
 pub fn unmount<N: Nand>(mut store: Store<N>, now_ns: i64) -> (N, Result<()>) {
     store.records_mut().set_wall_ns(now_ns);
-    let records = store.records_mut();
+    let records = store.records();
     let untouched =
-        records.flash().anchors().is_untouched() && records.volume().clean && records.inodes().dirty_count() == 0;
+        records.flash().anchors().is_untouched() && records.volume().clean && records.space().dirty_inodes == 0;
     let outcome = match (records.flash().phase(), untouched) {
         (Phase::ReadOnly, _) => Ok(()),
-        (_, true) => rest_on_two_pages(records.flash_mut()),
+        (_, true) => store.records_mut().recovery().rest_on_two_pages(),
         (_, false) => close_volume(&mut store),
     };
     (store.into_chip(), outcome)
-}
-
-/// Where the unmount before was cut short, one page says where everything stands. Makes it two, if there is room.
-fn rest_on_two_pages<N: Nand>(flash: &mut Flash<N>) -> Result<()> {
-    let (pair, shape) = (flash.anchors().pair(), flash.shape().clone());
-    if flash.broken().is_some() || newest::stands_twice(flash.slots_mut().nand_mut(), &shape, pair)? {
-        return Ok(());
-    }
-    let Some(anchor) = flash.anchors().last().cloned() else { return Ok(()) };
-    while !flash.anchors().is_own() {
-        match flash.write_anchor(anchor.clone()) {
-            Err(Error::NoSpace) => break,
-            outcome => outcome?,
-        }
-    }
-    Ok(())
 }
 
 fn close_volume<N: Nand>(store: &mut Store<N>) -> Result<()> {

@@ -7,11 +7,12 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use nand::{Cause, Nand};
+use nand::Nand;
 
 use super::actions::{self, Action, Basis};
-use super::scan::{Scan, Visited};
+use super::scan::Scan;
 use crate::error::{Error, Result};
+use crate::flash::Flash;
 use crate::flash::blocks::Found;
 use crate::flash::slots::{By, Release};
 use crate::format::inode::{Census, Extent, Ino};
@@ -19,7 +20,6 @@ use crate::format::key::{Key, KeyKind, key, whole_inode};
 use crate::format::node::{self, Body, Order};
 use crate::format::place::{Place, Slot};
 use crate::format::table::Use;
-use crate::format::tag::Kind;
 use crate::index::delta::Change;
 use crate::index::{Relocation, Replaced};
 use crate::store::records::Records;
@@ -93,6 +93,23 @@ impl Scan {
     }
 }
 
+impl Scan {
+    /// What the log says, in order, as far as it counts. The blocks that it went through are listed as its own.
+    pub fn take_in<N: Nand>(&self, flash: &mut Flash<N>) -> Result<Vec<Action>> {
+        let era = flash.numbers().era();
+        for (&block, visited) in &self.visited {
+            let Some(mut found) = flash.slots_mut().blocks_mut().get_mut(block) else { continue };
+            found.era = era;
+            found.entry.failing |= found.entry.used_as == Use::Bad;
+            visited.id.mark(&mut found.entry);
+            found.found = Found::Pages;
+            found.entry.sealed = visited.sealed;
+            found.entry.erases = visited.erases.unwrap_or(found.entry.erases).max(found.entry.erases);
+        }
+        actions::in_order(flash.slots_mut(), &self.slots, self.limit(&BTreeSet::new()), Basis::Checkpoint)
+    }
+}
+
 /// A log being applied to the records of a volume.
 pub struct Replay<'a, N: Nand> {
     records: &'a mut Records<N>,
@@ -108,40 +125,24 @@ impl<'a, N: Nand> Replay<'a, N> {
         Self { records, doubtful: false, derived: BTreeMap::new() }
     }
 
-    /// Applies the log. Whether anything of it had to be dropped.
-    pub fn apply(mut self, scan: &Scan) -> Result<bool> {
+    /// Applies the log: what it says, and how it was found. Whether anything of it had to be dropped.
+    pub fn apply(mut self, scan: &Scan, actions: &[Action]) -> Result<bool> {
         let limit = scan.limit(&BTreeSet::new());
-        for (&block, visited) in &scan.visited {
-            self.visit(block, visited);
-        }
-        let volume = self.records.volume_mut();
-        volume.next_ino = volume.next_ino.max(scan.last_ino + 1);
-        let actions = actions::in_order(self.records.flash_mut().slots_mut(), &scan.slots, limit, Basis::Checkpoint)?;
+        self.records.recovery().note_ino(scan.last_ino);
         // What the last pages say may not be readable again, should this recovery be cut short: blocks that they took
         // anything from stay as they are until the checkpoint.
         let doubtful: BTreeSet<Slot> =
             self.records.flash().slots().stash().iter().map(|stashed| stashed.slot).collect();
         let certain = scan.limit(&doubtful);
-        for action in &actions {
+        for action in actions {
             self.doubtful = doubtful.contains(&action.slot) || (!action.tag.copy && action.tag.seq >= certain);
             self.apply_action(action, Basis::Checkpoint)?;
         }
-        self.records.flash_mut().slots_mut().blocks_mut().recount();
+        self.records.recovery().recount_blocks();
         for (ino, derived) in self.take_derived() {
             derived.apply(self.records, ino)?;
         }
         Ok(scan.slots.iter().any(|(tag, _)| !tag.copy && tag.seq >= limit))
-    }
-
-    fn visit(&mut self, block: u32, visited: &Visited) {
-        let era = self.records.flash().numbers().era();
-        let Some(mut found) = self.records.flash_mut().slots_mut().blocks_mut().get_mut(block) else { return };
-        found.era = era;
-        found.entry.failing |= found.entry.used_as == Use::Bad;
-        visited.id.mark(&mut found.entry);
-        found.found = Found::Pages;
-        found.entry.sealed = visited.sealed;
-        found.entry.erases = visited.erases.unwrap_or(found.entry.erases).max(found.entry.erases);
     }
 
     /// What originals said about inodes so far besides their own nodes.
@@ -160,8 +161,7 @@ impl<'a, N: Nand> Replay<'a, N> {
     /// What stood at a key cannot be read: what is older must not take its place.
     pub fn cut(&mut self, key: Key) -> Result<()> {
         let release = self.release(By::Record(0));
-        let (index, slots) = self.records.index_mut();
-        index.set(slots, key, Change::Cut(1), release, false).map(|_| ())
+        self.records.recovery().set(key, Change::Cut(1), release).map(|_| ())
     }
 
     /// The records, as far as they are applied.
@@ -183,7 +183,7 @@ impl<'a, N: Nand> Replay<'a, N> {
             self.derive_data((tag.ino, tag.chunk), tag.len, changed_ns, replaced);
             return Ok(());
         };
-        let bytes = self.records.flash_mut().slots_mut().read_slot(action.slot, Kind::Nodes, Cause::Metadata)?;
+        let bytes = self.records.slot_reader().nodes(action.slot)?;
         let found = node::nodes(&bytes, tag.len as usize).find(|&(start, ..)| start == at);
         let Some((_, units, found)) = found else { return Ok(()) };
         let place = Place::Node { slot: action.slot, at, units };
@@ -196,11 +196,11 @@ impl<'a, N: Nand> Replay<'a, N> {
 
     fn apply_copy(&mut self, basis: Basis, key: Key, from: Place, to: Place, seq: u64) -> Result<()> {
         let (by_copy, by_record) = (self.release(By::Copy(0)), self.release(By::Record(seq)));
-        let (index, slots) = self.records.index_mut();
+        let mut recovery = self.records.recovery();
         match basis {
-            Basis::Checkpoint => or_unseen(index.relocate(slots, Relocation { key, from, to }, by_copy)).map(|_| ()),
+            Basis::Checkpoint => or_unseen(recovery.relocate(Relocation { key, from, to }, by_copy)).map(|_| ()),
             // What it was taken from may be gone, and whatever tells of that. It was current when it was written.
-            Basis::Nothing => index.set(slots, key, Change::Put(to), by_record, false).map(|_| ()),
+            Basis::Nothing => recovery.set(key, Change::Put(to), by_record).map(|_| ()),
         }
     }
 
@@ -218,9 +218,8 @@ impl<'a, N: Nand> Replay<'a, N> {
         let cut = |replay: &mut Self, from, span| replay.change(from, Change::Cut(span), seq);
         match found.body {
             Body::Inode(inode) => {
-                let volume = self.records.volume_mut();
-                volume.files += u64::from(!replaced.any);
-                volume.next_ino = volume.next_ino.max(ino + 1);
+                self.records.recovery().count_files(u64::from(!replaced.any), 0);
+                self.records.recovery().note_ino(ino);
                 self.derived.remove(&ino);
                 if inode.nlink == 0 {
                     self.change(key(0, KeyKind::Orphan, ino), Change::Put(Place::Mark), seq)?;
@@ -266,8 +265,7 @@ impl<'a, N: Nand> Replay<'a, N> {
                 let (from, to) = whole_inode(ino);
                 cut(self, from, to - from)?;
                 cut(self, key(0, KeyKind::Orphan, ino), 1)?;
-                let volume = self.records.volume_mut();
-                volume.files = volume.files.saturating_sub(u64::from(was));
+                self.records.recovery().count_files(0, u64::from(was));
                 self.derived.remove(&ino);
             }
         }
@@ -278,10 +276,10 @@ impl<'a, N: Nand> Replay<'a, N> {
     /// was written, or could be read then: it counts as nothing.
     fn change(&mut self, key: Key, change: Change, seq: u64) -> Result<Replaced> {
         let release = self.release(By::Record(seq));
-        let (index, slots) = self.records.index_mut();
-        match index.set(slots, key, change, release, false) {
+        let mut recovery = self.records.recovery();
+        match recovery.set(key, change, release) {
             Err(Error::Corrupt { .. }) => {
-                index.overlay(slots, key, change);
+                recovery.overlay(key, change);
                 Ok(Replaced::default())
             }
             outcome => outcome,

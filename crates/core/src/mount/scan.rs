@@ -8,10 +8,10 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use nand::{Cause, CellMode, Layout, Nand};
+use nand::{Cause, Layout, Nand};
 
 use crate::error::{Error, Result};
-use crate::flash::head::HeadId;
+use crate::flash::head::{HeadId, Tail};
 use crate::flash::slots::{Slots, Stashed};
 use crate::format::anchor::Anchor;
 use crate::format::place::Slot;
@@ -29,13 +29,6 @@ pub struct Visited {
     /// Its erase count, where a slot tells.
     pub erases: Option<u32>,
     pub sealed: bool,
-}
-
-/// Where a head can go on.
-pub struct Tail {
-    pub id: HeadId,
-    pub block: u32,
-    pub unit: u32,
 }
 
 /// What the log holds since the checkpoint.
@@ -252,22 +245,4 @@ fn read_stash<N: Nand>(slots: &mut Slots<N>, id: HeadId, slot: Slot) -> Result<L
 /// The units that torn programs of these may destroy.
 fn victims(layout: &Layout, units: core::ops::Range<u32>) -> Vec<u32> {
     units.flat_map(|unit| layout.endangers(unit).iter().copied()).collect()
-}
-
-/// The first unit of an index block, from `unit` on, that was certainly never programmed, `recoveries` having
-/// begun since the last anchor.
-pub fn end_of_meta<N: Nand>(slots: &mut Slots<N>, block: u32, unit: u32, recoveries: u32) -> Result<u32> {
-    let shape = slots.shape().slc.clone();
-    let mut data = vec![0; slots.shape().slot_bytes];
-    let (mut past, mut blanks) = (unit, 0);
-    for unit in unit..shape.content_units {
-        let slot = slots.shape().slot(block, unit * shape.unit_slots);
-        match slots.read_tagged_as(slot, CellMode::Slc, &mut data, Cause::Metadata) {
-            Ok(None) if blanks > recoveries => break,
-            Ok(None) => blanks += 1,
-            Ok(Some(_)) | Err(Error::Corrupt { .. }) => (past, blanks) = (unit + 1, 0),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(past + 1 + recoveries)
 }

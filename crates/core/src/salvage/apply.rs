@@ -6,7 +6,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use nand::{Cause, Nand};
+use nand::Nand;
 
 use super::Mender;
 use super::remains::Remains;
@@ -14,8 +14,7 @@ use crate::error::{Error, Result};
 use crate::format::inode::Ino;
 use crate::format::key::Key;
 use crate::format::node::{self, Body, Order};
-use crate::format::tag::Kind;
-use crate::mount::actions::{self, Action, Basis};
+use crate::mount::actions::{Action, Basis};
 use crate::mount::replay::{Replay, Unseen};
 use crate::store::records::Records;
 
@@ -52,13 +51,12 @@ impl Newest {
 
 impl<N: Nand> Mender<'_, N> {
     /// Applies what is left in the order of its numbers. By inode: what may have been miscounted.
-    pub(super) fn apply_remains(&mut self, remains: &Remains) -> Result<BTreeMap<Ino, Unseen>> {
-        let actions = actions::in_order(self.flash().slots_mut(), &remains.slots, u64::MAX, Basis::Nothing)?;
-        let newest = self.newest_inodes(&actions)?;
+    pub(super) fn apply_remains(&mut self, remains: &Remains, actions: &[Action]) -> Result<BTreeMap<Ino, Unseen>> {
+        let newest = self.newest_inodes(actions)?;
         let mut lost: Vec<(u64, Key)> = remains.lost.iter().map(|(&key, &order)| (order, key)).collect();
         lost.sort_unstable_by(|a, b| b.cmp(a));
         let mut replay = Replay::new(self.records());
-        for action in &actions {
+        for action in actions {
             while let Some((_, key)) = lost.pop_if(|(order, _)| *order <= action.order.0) {
                 replay.cut(key)?;
             }
@@ -81,7 +79,7 @@ impl<N: Nand> Mender<'_, N> {
             unseen.insert(ino, Unseen { end_chunk, ..derived.take_unseen() });
             passed_over(derived.apply(records, ino))?;
         }
-        self.flash().slots_mut().blocks_mut().recount();
+        self.records().recovery().recount_blocks();
         Ok(unseen)
     }
 
@@ -90,8 +88,7 @@ impl<N: Nand> Mender<'_, N> {
         let mut newest = BTreeMap::new();
         for action in actions {
             let Some(said) = said(self.records(), action)? else { continue };
-            let volume = self.records().volume_mut();
-            volume.next_ino = volume.next_ino.max(said.greatest + 1);
+            self.records().recovery().note_ino(said.greatest);
             if let Some(ctime_ns) = said.inode_ctime_ns {
                 let copied_ctime_ns = said.copy.then_some(ctime_ns);
                 newest.insert(said.ino, Newest { order: action.order, copied_ctime_ns });
@@ -108,7 +105,7 @@ fn said<N: Nand>(records: &mut Records<N>, action: &Action) -> Result<Option<Sai
         let time_ns = Some(tag.time_ns);
         return Ok(Some(Said { ino: tag.ino, greatest: tag.ino, time_ns, inode_ctime_ns: None, copy: tag.copy }));
     };
-    let bytes = match records.flash_mut().slots_mut().read_slot(action.slot, Kind::Nodes, Cause::Metadata) {
+    let bytes = match records.slot_reader().nodes(action.slot) {
         Err(Error::Corrupt { .. }) => return Ok(None),
         bytes => bytes?,
     };

@@ -13,7 +13,6 @@ mod settle;
 mod sums;
 mod survey;
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use nand::Nand;
@@ -24,16 +23,16 @@ use self::judge::{Judgement, judge};
 use self::remains::Remains;
 use self::survey::{Known, Survey, Witness};
 use crate::error::{Error, Result};
-use crate::flash::block_test::{ReadsBack, Tester};
+use crate::flash::block_test::ReadsBack;
 use crate::flash::shape::Shape;
+use crate::flash::slots::Slots;
 use crate::flash::{Flash, Phase, newest};
-use crate::format::anchor::{ANCHOR_BLOCKS, Anchor};
-use crate::format::cells::CellRecord;
+use crate::format::anchor::Anchor;
 use crate::format::inode::ROOT_INO;
 use crate::format::key::Key;
-use crate::format::manager::ManagerRecord;
 use crate::format::table::{BlockEntry, Use};
 use crate::index::Index;
+use crate::mount::actions::{self, Action, Basis};
 use crate::mount::format::{name_seed, volume_seed};
 use crate::mount::open::check_anchor;
 use crate::policy::budget::Call;
@@ -85,25 +84,101 @@ pub fn salvage<N: Nand>(
     let entries = alloc::vec![BlockEntry::default(); shape.geometry.blocks as usize];
     let cache_slots = options.cache_bytes / 2 / shape.slot_bytes;
     let tables = Tables::empty(shape.geometry.blocks, shape.slot_bytes);
-    let flash = Flash::new(nand, shape, 0, entries, cache_slots, Phase::Formatting);
-    let volume = Volume {
-        id: volume_id,
-        label: Default::default(),
-        created_ns: options.now_ns,
-        epoch: 1,
-        checkpoint: 0,
-        next_ino: ROOT_INO + 1,
-        files: 0,
-        hash_seed: 0,
-        clean: false,
-        manager: ManagerRecord::default(),
-        cells: CellRecord::default(),
+    let mut flash = Flash::new(nand, shape, 0, entries, cache_slots, Phase::Formatting);
+    let of_anchor = anchor.as_ref().map(|(anchor, _)| anchor);
+    let found = read_chip(of_anchor, &mut flash, volume_id, options.now_ns, told);
+    let (volume, left) = match found {
+        Ok(found) => found,
+        Err(error) => return Err((flash.into_nand(), error)),
     };
     let mut store = Store::new(flash, Index::default(), volume, tables, options);
-    match (Mender { store: &mut store }).salvage_all(anchor, told) {
+    match (Mender { store: &mut store }).salvage_all(anchor, &left) {
         Ok(salvaged) => Ok((store, salvaged)),
         Err(error) => Err((store.into_chip(), error)),
     }
+}
+
+/// What is left of a log on a chip, and what that says, in order.
+struct LogRemains {
+    remains: Remains,
+    actions: Vec<Action>,
+}
+
+/// Reads everything that is left on a chip, and lists its blocks. The volume it is of, as far as its anchor tells.
+fn read_chip<N: Nand>(
+    anchor: Option<&Anchor>,
+    flash: &mut Flash<N>,
+    volume_id: [u8; 16],
+    now_ns: i64,
+    told: &mut dyn FnMut(u32, u32),
+) -> Result<(Volume, LogRemains)> {
+    let volume = identify(anchor, flash, volume_id, now_ns)?;
+    let remains = Remains::read(flash.slots_mut(), anchor.map(|anchor| anchor.seq), told)?;
+    if remains.slots.is_empty() {
+        return Err(Error::NotFlexfs(match anchor {
+            Some(_) => "it has anchors, but nothing of a log can be read",
+            None => "nothing on it is of a volume",
+        }));
+    }
+    list_blocks(&remains, flash.slots_mut());
+    let actions = actions::in_order(flash.slots_mut(), &remains.slots, u64::MAX, Basis::Nothing)?;
+    Ok((volume, LogRemains { remains, actions }))
+}
+
+/// Takes the volume's identity from its anchor; without one, another that the checksums agree with.
+fn identify<N: Nand>(
+    anchor: Option<&Anchor>,
+    flash: &mut Flash<N>,
+    volume_id: [u8; 16],
+    now_ns: i64,
+) -> Result<Volume> {
+    let id = match anchor {
+        Some(anchor) => anchor.volume_id,
+        None => {
+            let seed = remains::find_seed(flash.slots_mut())?;
+            let id = seed.and_then(|seed| seed::identity_of(seed, volume_id, volume_seed));
+            id.ok_or(Error::NotFlexfs("nothing on it is of a volume"))?
+        }
+    };
+    if let Some(anchor) = anchor {
+        flash.remember_anchor(anchor);
+    }
+    flash.slots_mut().set_seed(volume_seed(&id));
+    Ok(Volume {
+        id,
+        label: anchor.map(|anchor| anchor.label.clone()).unwrap_or_default(),
+        created_ns: anchor.map_or(now_ns, |anchor| anchor.created_ns),
+        epoch: anchor.map_or(1, |anchor| anchor.epoch + 1),
+        checkpoint: anchor.map_or(0, |anchor| anchor.checkpoint),
+        next_ino: anchor.map_or(0, |anchor| anchor.next_ino).max(ROOT_INO + 1),
+        files: 0,
+        hash_seed: name_seed(&id),
+        clean: false,
+        manager: anchor.map(|anchor| anchor.manager).unwrap_or_default(),
+        cells: anchor.map(|anchor| anchor.cells).unwrap_or_default(),
+    })
+}
+
+/// Fills the block table: what holds data or nodes is of the log, the rest is free or bad. Where no tag tells how often
+/// a block was erased, it counts as erased as often as the others were on average.
+fn list_blocks<N: Nand>(remains: &Remains, slots: &mut Slots<N>) {
+    let known: Vec<u64> = remains.blocks.iter().filter_map(|found| found.erases).map(u64::from).collect();
+    let mean = (known.iter().sum::<u64>() / (known.len() as u64).max(1)) as u32;
+    for block in 0..slots.blocks().len() {
+        let bad = slots.nand().is_bad(block);
+        if let Some(mut listed) = slots.blocks_mut().get_mut(block) {
+            listed.entry.erases = mean;
+            listed.entry.used_as = if bad { Use::Bad } else { Use::Free };
+        }
+    }
+    for found in &remains.blocks {
+        if let Some(mut listed) = slots.blocks_mut().get_mut(found.block) {
+            let failing = listed.entry.used_as == Use::Bad;
+            let (native, sealed, erases) = (found.native, found.sealed, found.erases.unwrap_or(mean));
+            listed.entry = BlockEntry { used_as: Use::Log, native, sealed, failing, erases, ..BlockEntry::default() };
+        }
+    }
+    slots.blocks_mut().recount();
 }
 
 /// Brings counts up to what is there, and what cannot be read out of the volume: see [`Fs::mend`](crate::Fs::mend).
@@ -118,7 +193,7 @@ pub fn mend<N: Nand>(store: &mut Store<N>, all: bool, now_ns: i64) -> Result<Opt
     if !sound && !all {
         return Ok(None);
     }
-    mender.flash().enter(Phase::Recovering);
+    mender.records().recovery().enter(Phase::Recovering);
     let salvaged = mender.settle_all((&survey, Witness::Index), &judgement, &unreadable, now_ns)?;
     Ok(Some(Salvaged { unreadable: unreadable.len() as u64, ..salvaged }))
 }
@@ -133,21 +208,9 @@ impl<N: Nand> Mender<'_, N> {
         self.store.records_mut()
     }
 
-    fn flash(&mut self) -> &mut Flash<N> {
-        self.records().flash_mut()
-    }
-
-    fn salvage_all(&mut self, anchor: Option<(Anchor, u32)>, told: &mut dyn FnMut(u32, u32)) -> Result<Salvaged> {
-        self.identify(anchor.as_ref().map(|(anchor, _)| anchor))?;
-        let remains = Remains::read(self.flash().slots_mut(), anchor.as_ref().map(|(anchor, _)| anchor.seq), told)?;
-        if remains.slots.is_empty() {
-            return Err(Error::NotFlexfs(match anchor {
-                Some(_) => "it has anchors, but nothing of a log can be read",
-                None => "nothing on it is of a volume",
-            }));
-        }
-        self.list_blocks(&remains);
-        let unseen = self.apply_remains(&remains)?;
+    fn salvage_all(&mut self, anchor: Option<(Anchor, u32)>, left: &LogRemains) -> Result<Salvaged> {
+        let LogRemains { remains, actions } = left;
+        let unseen = self.apply_remains(remains, actions)?;
         self.cut_behind_ends()?;
         let (mut survey, unreadable) = self.survey()?;
         for (ino, unseen) in unseen {
@@ -155,90 +218,14 @@ impl<N: Nand> Mender<'_, N> {
         }
         let all_unreadable = unreadable.len() as u64 + remains.unreadable;
         let judgement = judge(&survey, Witness::Log, all_unreadable);
-        self.flash().numbers_mut().go_on_with(remains.next_seq);
-        self.take_anchor_blocks(anchor.as_ref().map(|&(_, block)| block))?;
+        self.records().recovery().go_on_with(remains.next_seq);
+        self.records().recovery().take_anchor_pair(anchor.as_ref().map(|&(_, block)| block))?;
         let now_ns = self.records().options().now_ns;
         let salvaged = self.settle_all((&survey, Witness::Log), &judgement, &unreadable, now_ns)?;
         // The anchors of before, which a mount might come across first, are not needed any more.
-        self.flash().complete_pair()?;
+        self.records().recovery().complete_anchor_pair()?;
         let (unfinished, renamed) = (remains.dropped, anchor.is_none());
         Ok(Salvaged { unreadable: all_unreadable, unfinished, renamed, ..salvaged })
-    }
-
-    /// Takes the volume's identity from its anchor; without one, another that the checksums agree with.
-    fn identify(&mut self, anchor: Option<&Anchor>) -> Result<()> {
-        if let Some(anchor) = anchor {
-            let volume = self.records().volume_mut();
-            volume.id = anchor.volume_id;
-            volume.label.clone_from(&anchor.label);
-            volume.created_ns = anchor.created_ns;
-            volume.cells = anchor.cells;
-            volume.epoch = anchor.epoch + 1;
-            volume.checkpoint = anchor.checkpoint;
-            volume.next_ino = volume.next_ino.max(anchor.next_ino);
-            self.records().take_up_life(anchor.manager);
-            self.flash().remember_anchor(anchor);
-        } else {
-            let seed = remains::find_seed(self.flash().slots_mut())?;
-            let volume = self.records().volume_mut();
-            let id = seed.and_then(|seed| seed::identity_of(seed, volume.id, volume_seed));
-            volume.id = id.ok_or(Error::NotFlexfs("nothing on it is of a volume"))?;
-        }
-        let volume = self.records().volume_mut();
-        let seed = volume_seed(&volume.id);
-        volume.hash_seed = name_seed(&volume.id);
-        self.flash().slots_mut().set_seed(seed);
-        Ok(())
-    }
-
-    /// Fills the block table: what holds data or nodes is of the log, the rest is free or bad. Where no tag tells how often
-    /// a block was erased, it counts as erased as often as the others were on average.
-    fn list_blocks(&mut self, remains: &Remains) {
-        let known: Vec<u64> = remains.blocks.iter().filter_map(|found| found.erases).map(u64::from).collect();
-        let mean = (known.iter().sum::<u64>() / (known.len() as u64).max(1)) as u32;
-        let slots = self.flash().slots_mut();
-        for block in 0..slots.blocks().len() {
-            let bad = slots.nand().is_bad(block);
-            if let Some(mut listed) = slots.blocks_mut().get_mut(block) {
-                listed.entry.erases = mean;
-                listed.entry.used_as = if bad { Use::Bad } else { Use::Free };
-            }
-        }
-        for found in &remains.blocks {
-            if let Some(mut listed) = slots.blocks_mut().get_mut(found.block) {
-                let failing = listed.entry.used_as == Use::Bad;
-                let (native, sealed, erases) = (found.native, found.sealed, found.erases.unwrap_or(mean));
-                listed.entry =
-                    BlockEntry { used_as: Use::Log, native, sealed, failing, erases, ..BlockEntry::default() };
-            }
-        }
-        slots.blocks_mut().recount();
-    }
-
-    /// Makes two blocks the pair for anchors. The one with the newest anchor is left for when another counts.
-    fn take_anchor_blocks(&mut self, newest: Option<u32>) -> Result<()> {
-        let slots = self.flash().slots_mut();
-        let free = |block: &u32| {
-            let entry = slots.blocks().get(*block).entry;
-            entry.used_as == Use::Free || (entry.used_as == Use::Log && entry.live_bytes == 0 && !entry.failing)
-        };
-        let mut free: Vec<u32> = (0..ANCHOR_BLOCKS.min(slots.blocks().len())).filter(free).collect();
-        // Last the newest anchor, and before it what may hold records of deletions.
-        let held = |block: u32| slots.blocks().get(block).entry.used_as == Use::Log;
-        let held: BTreeSet<u32> = free.iter().copied().filter(|&block| held(block)).collect();
-        free.sort_by_key(|block| (Some(*block) == newest, held.contains(block)));
-        let second = free.pop();
-        let mut first = None;
-        for block in free {
-            // What looks like an anchor anywhere must not be found instead of the new one.
-            let wanted = first.is_none() || !held.contains(&block);
-            if wanted && slots.erase(block, nand::Cause::Metadata)? {
-                first = first.or(Some(block));
-            }
-        }
-        let (Some(first), Some(second)) = (first, second) else { return Err(Error::NoSpace) };
-        self.flash().begin_anchors([first, second]);
-        Ok(())
     }
 
     /// Makes what was judged a checkpoint. As in a recovery, what is written counts only with that.
@@ -251,9 +238,9 @@ impl<N: Nand> Mender<'_, N> {
     ) -> Result<Salvaged> {
         let settled = self.settle(survey, judgement, unreadable, now_ns)?;
         self.store.checkpoint_as(false)?;
-        self.flash().enter(Phase::Mounted);
+        self.records().recovery().enter(Phase::Mounted);
         // A block that was not erased may hold what looks like an anchor.
-        Tester(self.flash()).finish_all(ReadsBack::Easily)?;
+        self.records().recovery().test_blocks(ReadsBack::Easily)?;
         Ok(Salvaged {
             files: self.records().volume().files,
             moved: settled.moved,

@@ -95,7 +95,7 @@ impl<N: Nand> Mender<'_, N> {
         for ino in judgement.dead.iter().copied().chain([0]) {
             let (from, to) = whole_inode(ino);
             self.records().set(from, Change::Cut(to - from))?;
-            self.records().inodes().remove(ino);
+            self.records().recovery().drop_inode(ino);
         }
         for (&dir, stays) in &judgement.stays {
             let stays: BTreeSet<u64> = stays.iter().map(|name| name.offset).collect();
@@ -124,9 +124,9 @@ impl<N: Nand> Mender<'_, N> {
             }
         }
         let dead: BTreeSet<Ino> = judgement.dead.iter().copied().collect();
-        self.records().volume_mut().files = 0;
+        let mut files = 0;
         for (&ino, known) in survey.iter().filter(|(ino, _)| !dead.contains(ino)) {
-            self.records().volume_mut().files += 1;
+            files += 1;
             let was = known.inode;
             let mut inode = was.unwrap_or_else(|| self.stand_in(ino, known, judgement, survey, now_ns));
             let proof = was.filter(|_| witness == Witness::Log).map(|inode| inode.attributes);
@@ -147,10 +147,11 @@ impl<N: Nand> Mender<'_, N> {
             }
         }
         if survey.get(&ROOT_INO).is_none() {
-            self.records().volume_mut().files += 1;
+            files += 1;
             let root = Inode { parent: ROOT_INO, ..Inode::new(kind::DIR | 0o755, 0, 0, now_ns) };
             self.records().derive_inode(ROOT_INO, root);
         }
+        self.records().recovery().set_files(files);
         Ok(())
     }
 

@@ -209,7 +209,7 @@ impl<N: Nand> Mender<'_, N> {
         for step in 0..entry.place.span() {
             let looked = match entry.place {
                 Place::Run { slot, .. } => {
-                    self.flash().slots_mut().read_data(slot + step, ino, chunk + step, &mut data).map(|_| ())
+                    self.records().slot_reader().chunk(slot + step, ino, chunk + step, &mut data).map(|_| ())
                 }
                 Place::Node { .. } => self.records().with_node(entry.place, |owner, node| {
                     (owner == ino && node.key() == Some(entry.key)).then_some(())

@@ -103,7 +103,7 @@ impl<N: Nand> Store<N> {
 
     /// In a recovery, before it writes anything: where the pair has lost a block, opens the block that another one's contents
     /// will move to. The checkpoint's anchor lists it; opened later, it would take one of the few anchors that are left.
-    pub fn open_ahead_for_pair(&mut self) -> Result<()> {
+    pub(super) fn open_ahead_for_pair(&mut self) -> Result<()> {
         let flash = self.records.flash();
         if flash.anchors().other() != PartnerState::Missing
             || flash.free_blocks() < self.records.space().budget(Call::REMOVAL).for_collection()

@@ -95,6 +95,11 @@ impl<N: Nand> FileChunks<'_, N> {
         if self.holds_data(chunk)? { self.hold(chunk, false) } else { Ok(()) }
     }
 
+    /// Forgets the chunks that are in memory.
+    pub fn drop_buffered(&mut self) {
+        self.records.buffer.drop_range(self.ino, 0, u64::MAX);
+    }
+
     /// Cuts a chunk off behind `len` bytes, if it is in memory.
     pub fn truncate(&mut self, chunk: u64, len: usize) {
         self.records.buffer.truncate(self.ino, chunk, len);

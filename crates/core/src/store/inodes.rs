@@ -17,12 +17,12 @@ pub struct Cached {
 
 impl Cached {
     /// The inode.
-    pub fn inode(&self) -> Inode {
+    pub(super) fn inode(&self) -> Inode {
         self.inode
     }
 
     /// Open handles.
-    pub fn opens(&self) -> u32 {
+    pub(super) fn opens(&self) -> u32 {
         self.opens
     }
 }

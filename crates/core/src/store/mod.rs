@@ -21,9 +21,11 @@ mod node_writes;
 pub mod options;
 mod place;
 pub mod records;
+pub mod recovery;
 pub mod report;
 mod room;
 pub mod room_ahead;
+pub mod slot_reader;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -89,19 +91,9 @@ impl<N: Nand> Store<N> {
         &self.checkpointer
     }
 
-    /// The block table on flash is this one.
-    pub fn set_tables(&mut self, tables: Tables) {
-        self.checkpointer = Checkpointer::new(tables);
-    }
-
     /// Gives the chip back as it is, as a power cut would: nothing is written.
     pub fn into_chip(self) -> N {
         self.records.log.into_chip()
-    }
-
-    /// The mount is complete: the managers look at the wear for the first time.
-    pub fn begin_life(&mut self) {
-        self.records.review_wear_now();
     }
 
     /// Hears that a request came, and when, by a clock that never jumps.

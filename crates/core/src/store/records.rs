@@ -13,7 +13,6 @@ use super::log::Log;
 use super::options::MountOptions;
 use super::write_buffer::WriteBuffer;
 use crate::error::{Error, Result};
-use crate::flash::slots::Slots;
 use crate::flash::{Flash, MovedPage, STEP_READS};
 use crate::format::cells::CellRecord;
 use crate::format::inode::{Ino, Inode};
@@ -94,19 +93,14 @@ impl<N: Nand> Records<N> {
         self.log.flash()
     }
 
-    /// The flash manager, for whoever recovers or mends what is on the chip.
-    pub fn flash_mut(&mut self) -> &mut Flash<N> {
-        self.log.flash_mut()
+    /// The chip, to change its faults or its clock.
+    pub fn chip_mut(&mut self) -> &mut N {
+        self.log.slots_mut().nand_mut()
     }
 
     /// The index.
     pub fn index(&self) -> &Index {
         &self.index
-    }
-
-    /// The index and the slots it points to, for whoever applies a log to it.
-    pub fn index_mut(&mut self) -> (&mut Index, &mut Slots<N>) {
-        (&mut self.index, self.log.slots_mut())
     }
 
     /// Hears where the power comes from.
@@ -117,11 +111,6 @@ impl<N: Nand> Records<N> {
     /// The volume's identity and counts.
     pub fn volume(&self) -> &Volume {
         &self.volume
-    }
-
-    /// The same, to change it.
-    pub fn volume_mut(&mut self) -> &mut Volume {
-        &mut self.volume
     }
 
     /// How the volume is mounted.
@@ -140,14 +129,24 @@ impl<N: Nand> Records<N> {
         self.log.flash_mut().set_mono_ns(self.mono_ns);
     }
 
-    /// The inodes in memory.
-    pub fn inodes(&mut self) -> &mut Inodes {
-        &mut self.inodes
+    /// An inode that is in memory.
+    pub fn held_inode(&mut self, ino: Ino) -> Option<Inode> {
+        self.inodes.get(ino).map(Cached::inode)
     }
 
-    /// The write buffer.
-    pub fn buffer(&mut self) -> &mut WriteBuffer {
-        &mut self.buffer
+    /// Open handles of an inode.
+    pub fn handles(&mut self, ino: Ino) -> u32 {
+        self.inodes.get(ino).map_or(0, Cached::opens)
+    }
+
+    /// Counts a handle of an inode in or out; how many are left.
+    pub fn count_handle(&mut self, ino: Ino, change: i32) -> u32 {
+        self.inodes.count_open(ino, change)
+    }
+
+    /// Whether more inodes are newer than their nodes than memory should hold.
+    pub fn holds_many_dirty_inodes(&self) -> bool {
+        self.inodes.is_strained()
     }
 
     /// Bytes of a chunk.

@@ -104,11 +104,6 @@ impl<N: Nand> Store<N> {
         Ok(())
     }
 
-    /// Whether more blocks are free than a recovery opens, so that it need not go on in those its heads stood in.
-    pub fn can_recover_in_fresh_blocks(&self) -> bool {
-        self.records.flash().free_blocks() > self.records.space().budget(Call::REMOVAL).recovery
-    }
-
     /// After a recovery, whose blocks the next one would miss. No space: not even a removal would find any.
     pub fn restore_reserve(&mut self) -> Result<()> {
         self.keep_anchor_blocks()?;

@@ -7,7 +7,6 @@ use nand::{CellMode, Nand};
 use super::records::Records;
 use crate::flash::Flash;
 use crate::flash::head::HeadId;
-use crate::format::manager::ManagerRecord;
 use crate::format::table::{BlockEntry, Use};
 use crate::manage::life::WearView;
 use crate::policy::{Policy, Region, level, wear};
@@ -74,13 +73,6 @@ impl<N: Nand> WearView for ChipWear<'_, N> {
 }
 
 impl<N: Nand> Records<N> {
-    /// Takes up the life of another record than the volume was mounted with.
-    pub fn take_up_life(&mut self, record: ManagerRecord) {
-        self.volume.manager = record;
-        let page_bytes = self.flash().shape().slot_bytes as u64;
-        self.manager.take_up_life(record, self.options.life, page_bytes, self.options.now_ns);
-    }
-
     /// Lets the managers look at the wear, if it is time.
     pub(super) fn review_wear(&mut self) {
         let policy = self.manager.policy();

@@ -3,12 +3,11 @@
 use nand::{Cause, Nand, NandError};
 
 use super::Store;
-use super::collector::{Collector, Why};
+use super::collector::Why;
 use super::commit::Commit;
 use crate::error::Result;
 use crate::flash::block_test::Tester;
 use crate::flash::head::HeadId;
-use crate::format::place::Slot;
 use crate::format::table::Use;
 use crate::manage::job::{Job, Refresh, View};
 use crate::manage::migration::Migrated;
@@ -234,10 +233,5 @@ impl<N: Nand> Store<N> {
         self.finish_checkpoint()?;
         self.begin_checkpoint(clean)?;
         self.finish_checkpoint()
-    }
-
-    /// Moves what is live in one slot, at once: recovery does so with pages that may be unstable.
-    pub fn move_one(&mut self, slot: Slot) -> Result<()> {
-        Collector::move_one(&mut self.records, slot)
     }
 }

@@ -23,7 +23,7 @@ fn the_block_kept_for_anchors_is_free_for_a_recovery() {
         fs.write(ino, (chunk * chunk + chunk / 3) % chunks * 4096, &[2; 4096], 1).and_then(|_| fs.sync()).unwrap();
         if chunk > chunks && chunk.is_multiple_of(chunks / 4) {
             fs.store_mut().checkpoint_now().unwrap();
-            let flash = fs.store_mut().records_mut().flash_mut();
+            let flash = fs.store_mut().records_mut().log.flash_mut();
             let free: Vec<u32> = (0..ANCHOR_BLOCKS).filter(|&block| flash.free().holds(block)).collect();
             free.into_iter().for_each(|block| flash.slots_mut().retire(block).unwrap());
             lacked += u32::from(fs.store().lacks_spare_anchor_block());
@@ -44,7 +44,7 @@ fn what_fails_to_be_programmed_before_an_anchor_of_a_new_pair_is_read_from_its_n
     let ino = file(&mut fs, b"file");
     fs.sync().unwrap();
     fs.write(ino, 0, &[7; 4096], 1).unwrap();
-    fs.store_mut().records_mut().flash_mut().lose_anchor_block().unwrap();
+    fs.store_mut().records_mut().log.flash_mut().lose_anchor_block().unwrap();
     fs.chip_mut().faults_mut().fail_program_at(0);
     fs.store_mut().keep_anchor_blocks().unwrap();
     assert_eq!(flash(&fs).blocks().failing_count(), 1, "that of the chunk");
@@ -58,7 +58,7 @@ fn what_fails_to_be_programmed_before_an_anchor_of_a_new_pair_is_read_from_its_n
 fn a_pair_that_is_whole_again_goes_on_in_its_new_block() {
     let mut fs = mounted(formatted(), Policy::BASELINE);
     fs.sync().unwrap();
-    let flash = fs.store_mut().records_mut().flash_mut();
+    let flash = fs.store_mut().records_mut().log.flash_mut();
     while !flash.own_step().unwrap() {}
     let left = flash.lose_anchor_block().unwrap();
     fs.store_mut().keep_anchor_blocks().unwrap();
@@ -87,7 +87,7 @@ fn a_recovery_takes_two_anchors_of_the_only_block_left_and_completes_the_pair() 
     fs.punch(ino, 0, 100 * 4096, 1).and_then(|()| fs.sync()).unwrap();
     fs.store_mut().checkpoint_now().unwrap();
     let kept = free(&fs);
-    let flash = fs.store_mut().records_mut().flash_mut();
+    let flash = fs.store_mut().records_mut().log.flash_mut();
     flash.lose_anchor_block().unwrap();
     let left = flash.anchors().newest().0;
     kept.into_iter().for_each(|block| flash.slots_mut().retire(block).unwrap());

@@ -93,7 +93,7 @@ fn an_operation_first_follows_what_moved_while_another_failed() {
     fs.sync().unwrap();
     fs.write(ino, 0, &[7; CHUNK_BYTES as usize], 1).unwrap();
     fs.chip_mut().faults_mut().fail_program_at(0);
-    fs.store_mut().records_mut().flash_mut().flush_units().unwrap();
+    fs.store_mut().records_mut().log.flash_mut().flush_units().unwrap();
     assert!(flash(&fs).has_moved(), "the chunk");
     file(&mut fs, b"another");
     assert!(!flash(&fs).has_moved());

@@ -208,7 +208,7 @@ fn an_anchor_block_whose_erase_failed_is_not_taken_for_erased() {
         write(&mut fs, kept, 1).unwrap();
         // Of so many anchors one is the last of the unmount, and the one before it in the first half.
         for _ in 0..anchors {
-            fs.store_mut().records_mut().flash_mut().rewrite_anchor().unwrap();
+            fs.store_mut().records_mut().log.flash_mut().rewrite_anchor().unwrap();
         }
         fs.chip_mut().faults_mut().fail_erase_at(0);
         for round in 0..12 {

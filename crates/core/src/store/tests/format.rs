@@ -28,7 +28,7 @@ fn write_hot(fs: &mut Fs<Chip>, ino: Ino, chunk: u64, byte: u8) {
     let records = fs.store_mut().records_mut();
     let bytes = [byte; 4096];
     let draft = Draft::data(ino, chunk, 4096, 1, true);
-    let flash = records.flash_mut();
+    let flash = records.log.flash_mut();
     let slot = flash.append(HeadId::SlcHot, draft, &bytes, Purpose::of(Cause::Host)).unwrap();
     flash.end_group();
     records.set(key(ino, KeyKind::Data, chunk), Change::Put(Place::Run { slot, count: 1 })).unwrap();
