@@ -70,7 +70,8 @@ impl Delta {
     /// The last change that begins before `end` and, if it begins before `key`, may reach it: no change reaches beyond
     /// its inode.
     fn last_before(&self, key: Key, end: Key) -> Option<(&Key, &Change)> {
-        self.map.range(whole_inode(ino_of(key)).0..end).next_back()
+        let (first, _) = whole_inode(ino_of(key));
+        self.map.range(..end).next_back().filter(|&(&start, _)| start >= first)
     }
 
     /// All changes in order.
@@ -105,7 +106,8 @@ impl Delta {
     pub fn set_joined(&mut self, key: Key, change: Change) {
         let end = key + change.span();
         // Most often the last change before the end is one before the key, and nothing is to be cleared.
-        let last = self.map.range_mut(whole_inode(ino_of(key)).0..end).next_back();
+        let (first, _) = whole_inode(ino_of(key));
+        let last = self.map.range_mut(..end).next_back().filter(|&(&start, _)| start >= first);
         if last.as_ref().is_some_and(|&(&start, ref last)| start >= key || start + last.span() > key) {
             self.clear(key, end);
             if join(self.map.range_mut(..key).next_back(), key, change) {

@@ -26,6 +26,7 @@ use self::migration::Migration;
 use self::pace::Pace;
 use crate::policy::locality::Queues;
 use crate::policy::place::{self, Write};
+use crate::policy::space::WriteRegions;
 use crate::policy::{Policy, Region};
 
 /// Between two looks at every block, ns: a day.
@@ -105,9 +106,14 @@ impl Manager {
         self.allocated_nodes().or_else(|| self.buffered()).unwrap_or_else(|| place::region(self.policy, write))
     }
 
-    /// Whether callers' pages go to SLC and to native blocks, as there is time, room or life.
-    pub fn writes_to_both(&self) -> bool {
-        self.policy.writes_to_both() || self.deals()
+    /// Where callers' data and copies go, as long as the mount lasts.
+    pub fn write_regions(&self) -> WriteRegions {
+        WriteRegions {
+            host: self.policy.host(),
+            copies: self.policy.relocated(),
+            is_one: self.policy.uses_one_region(),
+            is_both: self.policy.writes_to_both() || self.deals(),
+        }
     }
 
     /// Chunks of callers that wait in memory for others before they are written: as many as are programmed until a native

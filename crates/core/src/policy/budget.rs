@@ -106,17 +106,17 @@ pub struct Reserve {
 
 impl Reserve {
     /// What is kept as room has just been made.
-    pub fn of(space: &SpaceView) -> Self {
+    pub fn of(space: &SpaceView<'_>) -> Self {
         Self { index_blocks: space.index_floor(), failed_blocks: space.failed_blocks }
     }
 
     /// Whether that is still enough for a call that opens no block.
-    pub fn lasts(self, space: &SpaceView) -> bool {
+    pub fn lasts(self, space: &SpaceView<'_>) -> bool {
         space.index_floor() <= self.index_blocks && space.failed_blocks <= self.failed_blocks
     }
 }
 
-impl SpaceView {
+impl SpaceView<'_> {
     /// The budget of the next call.
     pub fn budget(&self, call: Call) -> Budget {
         // Where a block has failed, the next may before collection has made up for that one.
@@ -143,7 +143,7 @@ impl SpaceView {
             }
             LaterCall::CheckpointDue => {
                 let changes = self.chip.changes_max.max(self.index_changes);
-                let index = blocks_for(&self.chip, self.checkpoint_slots(changes), 0, 1);
+                let index = blocks_for(self.chip, self.checkpoint_slots(changes), 0, 1);
                 Budget { index, recovery: index + copied, ..now }
             }
         }
@@ -215,13 +215,13 @@ impl SpaceView {
     /// Blocks a recovery would open for what it copies, with so many slots left in the heads.
     fn copy_blocks(&self, room: u32) -> u32 {
         let hot = if self.room.has_hot_block { self.chip.slc_doubtful_slots } else { 0 };
-        let slots = copied_slots(&self.chip) + hot + self.dirty_inodes / INODES_PER_SLOT;
-        blocks_for(&self.chip, slots, room, ROOMY)
+        let slots = copied_slots(self.chip) + hot + self.dirty_inodes / INODES_PER_SLOT;
+        blocks_for(self.chip, slots, room, ROOMY)
     }
 
     /// Blocks that a checkpoint of so many pages opens, unless the head of the index has room for `times` as much.
     fn index_blocks(&self, slots: u32, times: u32) -> u32 {
-        blocks_for(&self.chip, slots, self.room.meta, times)
+        blocks_for(self.chip, slots, self.room.meta, times)
     }
 
     /// Pages that a checkpoint may write after so many changes, though a block be emptied before: those that changes fall
@@ -253,7 +253,7 @@ impl SpaceView {
             return thrice;
         }
         let held = self.index_pages.div_ceil(per_block).max(1) + 1;
-        let each = blocks_for(&self.chip, self.checkpoint_slots(0), self.chip.slc_slots, ROOMY);
+        let each = blocks_for(self.chip, self.checkpoint_slots(0), self.chip.slc_slots, ROOMY);
         thrice.max(held + 2 * u64::from(each))
     }
 
@@ -261,7 +261,7 @@ impl SpaceView {
     pub(super) fn reserve_blocks(&self) -> u32 {
         let per_block = self.chip.slc_slots;
         let waiting = BUFFERED_CHUNKS_MAX.min(per_block);
-        let copies = blocks_for(&self.chip, copied_slots(&self.chip), per_block, ROOMY);
+        let copies = blocks_for(self.chip, copied_slots(self.chip), per_block, ROOMY);
         let failing = if self.has_failed() { 2 * FAILING_BLOCKS } else { 0 };
         (OPERATION_SLOTS + waiting).div_ceil(per_block) + COLLECTION_BLOCKS + failing + copies
     }
@@ -285,11 +285,11 @@ fn copied_slots(chip: &ChipSpace) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::space::tests::empty_volume;
+    use super::super::space::tests::{CHIP, empty_volume};
     use super::super::space::{HeadRoom, WriteRegions};
     use super::*;
 
-    fn view() -> SpaceView {
+    fn view() -> SpaceView<'static> {
         empty_volume(Region::Native)
     }
 
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_block_of_compressed_chunks_changes_the_index_many_times() {
         let large = SpaceView { index_pages: 10_000, files: 10, ..view() };
-        let packed = SpaceView { chip: ChipSpace { compresses: true, ..large.chip }, ..large };
+        let packed = SpaceView { chip: &ChipSpace { compresses: true, ..CHIP }, ..large };
         // 126 slots and 40 nodes, or 10,752 nodes: and no more pages than there are.
         assert_eq!((large.checkpoint_slots(0), packed.checkpoint_slots(0)), (126 + 40 + 3, 10_000 + 3));
     }

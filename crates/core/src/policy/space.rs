@@ -32,7 +32,7 @@ pub struct ChipSpace {
     pub compresses: bool,
 }
 
-/// Where callers' data and copies go.
+/// Where callers' data and copies go. It stays the same in a mount.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteRegions {
     /// The region of callers' data.
@@ -58,8 +58,8 @@ pub struct HeadRoom {
 
 /// A volume's space in numbers: everything that its budget and its capacity follow from.
 #[derive(Clone, Copy, Debug)]
-pub struct SpaceView {
-    pub chip: ChipSpace,
+pub struct SpaceView<'a> {
+    pub chip: &'a ChipSpace,
     pub goes: WriteRegions,
     pub room: HeadRoom,
     /// Blocks that went bad, or failed and wait for their test.
@@ -84,7 +84,7 @@ pub struct SpaceView {
     pub reserved_chunks: u64,
 }
 
-impl SpaceView {
+impl SpaceView<'_> {
     /// Bytes that can be stored: all blocks but those that are bad or failed, the anchors', the index's, the heads' and the
     /// reserve, less the slots that stay unused in full ones.
     pub fn capacity_bytes(&self) -> u64 {
@@ -139,23 +139,25 @@ impl SpaceView {
 pub mod tests {
     use super::*;
 
-    /// A hundred blocks of 63 SLC and 126 native slots of 4 KiB, with nothing stored.
-    pub fn empty_volume(copies: Region) -> SpaceView {
-        let chip = ChipSpace {
-            blocks: 100,
-            slot_bytes: 4096,
-            slc_slots: 63,
-            native_slots: 126,
-            unit_slots: 1,
-            slc_doubtful_slots: 1,
-            native_doubtful_slots: 5,
-            page_entries: 170,
-            table_pages: 1,
-            changes_max: 256,
-            compresses: false,
-        };
+    /// A hundred blocks of 63 SLC and 126 native slots of 4 KiB.
+    pub const CHIP: ChipSpace = ChipSpace {
+        blocks: 100,
+        slot_bytes: 4096,
+        slc_slots: 63,
+        native_slots: 126,
+        unit_slots: 1,
+        slc_doubtful_slots: 1,
+        native_doubtful_slots: 5,
+        page_entries: 170,
+        table_pages: 1,
+        changes_max: 256,
+        compresses: false,
+    };
+
+    /// That chip with nothing stored.
+    pub fn empty_volume(copies: Region) -> SpaceView<'static> {
         SpaceView {
-            chip,
+            chip: &CHIP,
             goes: WriteRegions { host: Region::Slc, copies, is_one: false, is_both: false },
             room: HeadRoom { slc: 20, native: 30, meta: 40, slc_hot: 0, has_hot_block: false },
             failed_blocks: 0,

@@ -162,7 +162,7 @@ struct Survey {
 
 impl Survey {
     /// The emptiest index blocks, where the index takes too many, and those that fade.
-    fn crowded_blocks<N: Nand>(flash: &Flash<N>, space: &SpaceView) -> Vec<u32> {
+    fn crowded_blocks<N: Nand>(flash: &Flash<N>, space: &SpaceView<'_>) -> Vec<u32> {
         let per_block = flash.shape().slc.content_slots();
         let live = |bytes: u32| bytes / flash.shape().slot_bytes as u32;
         let closed = |&(_, block): &(u32, &Block)| block.entry.used_as == Use::Meta && !block.open;

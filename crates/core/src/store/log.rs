@@ -109,6 +109,9 @@ impl<N: Nand> Log<N> {
     /// Lets the index follow slots that moved because their block failed under a unit of several slots. One that it cannot
     /// follow, as a page of the index is unreadable, does not keep it from the others.
     pub(super) fn follow_moved(&mut self, index: &mut Index) -> Result<()> {
+        if !self.flash.has_moved() {
+            return Ok(());
+        }
         let mut outcome = Ok(());
         for moved in self.flash.take_moved() {
             outcome = outcome.and(self.relocate(index, &moved));

@@ -73,7 +73,7 @@ impl<N: Nand> Placer<'_, N> {
     /// heads are filled first, since an open block is never emptied.
     fn head_with_room(&self, wanted: HeadId) -> HeadId {
         let with_room = |others: [HeadId; 2]| others.into_iter().find(|&id| self.room(id) > 0);
-        if self.records.manager.policy().uses_one_region() {
+        if self.records.write_regions.is_one {
             return with_room([HeadId::Slc, HeadId::SlcHot]).unwrap_or(HeadId::Native);
         }
         if self.room(wanted) > 0 {
@@ -94,7 +94,7 @@ impl<N: Nand> Placer<'_, N> {
     /// found room for one block more, not for one each.
     fn blocks_kept(&self) -> u32 {
         match self.write {
-            Write::Host | Write::Synced { .. } if self.records.manager.writes_to_both() => {
+            Write::Host | Write::Synced { .. } if self.records.write_regions.is_both => {
                 self.records.space().budget(Call::CHANGE).for_commit()
             }
             _ => self.records.space().recovery_blocks(),

@@ -26,7 +26,7 @@ use crate::index::delta::Change;
 use crate::index::{Index, Relocation, Replaced};
 use crate::manage::Manager;
 use crate::policy::migrate::Power;
-use crate::policy::space::ChipSpace;
+use crate::policy::space::{ChipSpace, WriteRegions};
 
 /// What is fixed for the life of a volume, or changes only at checkpoints, and its counts.
 #[derive(Clone, Debug)]
@@ -58,6 +58,8 @@ pub struct Records<N: Nand> {
     pub(super) options: MountOptions,
     /// What the chip offers, which does not change.
     pub(super) chip_space: ChipSpace,
+    /// Where the managers let data and copies go, which does not change either.
+    pub(super) write_regions: WriteRegions,
     pub(super) manager: Manager,
     /// When the last request or step of background work came, by a clock that never jumps.
     pub(super) mono_ns: i64,
@@ -77,6 +79,7 @@ impl<N: Nand> Records<N> {
         manager.take_up_life(volume.manager, options.life, flash.shape().slot_bytes as u64, options.now_ns);
         Self {
             chip_space,
+            write_regions: manager.write_regions(),
             log: Log::new(flash),
             index,
             buffer: WriteBuffer::default(),

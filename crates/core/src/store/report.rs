@@ -127,7 +127,7 @@ pub struct BlockCounts {
 
 impl StatFs {
     /// Of a volume's space.
-    pub fn of(space: &SpaceView) -> Self {
+    pub fn of(space: &SpaceView<'_>) -> Self {
         let (chunk_bytes, free_bytes) = (space.chip.slot_bytes, space.free_bytes());
         Self {
             chunk_bytes,

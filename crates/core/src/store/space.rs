@@ -9,7 +9,7 @@ use crate::flash::head::HeadId;
 use crate::flash::shape::Shape;
 use crate::format::page;
 use crate::format::table::BLOCK_BYTES;
-use crate::policy::space::{ChipSpace, HeadRoom, SpaceView, WriteRegions};
+use crate::policy::space::{ChipSpace, HeadRoom, SpaceView};
 
 /// What a chip offers to a mount.
 pub(super) fn of_chip(shape: &Shape, options: &MountOptions) -> ChipSpace {
@@ -30,17 +30,11 @@ pub(super) fn of_chip(shape: &Shape, options: &MountOptions) -> ChipSpace {
 
 impl<N: Nand> Records<N> {
     /// The space in numbers, as it is now.
-    pub fn space(&self) -> SpaceView {
+    pub fn space(&self) -> SpaceView<'_> {
         let (slots, blocks, tree) = (self.flash().slots(), self.flash().blocks(), self.index.tree());
-        let policy = self.manager.policy();
         SpaceView {
-            chip: self.chip_space,
-            goes: WriteRegions {
-                host: policy.host(),
-                copies: policy.relocated(),
-                is_one: policy.uses_one_region(),
-                is_both: self.manager.writes_to_both(),
-            },
+            chip: &self.chip_space,
+            goes: self.write_regions,
             room: HeadRoom {
                 slc: slots.room(HeadId::Slc),
                 native: slots.room(HeadId::Native),

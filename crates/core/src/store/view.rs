@@ -29,11 +29,11 @@ pub(super) struct Look<'a, N: Nand> {
     reserve: Reserve,
     // Each of these is asked for several times.
     free_blocks: OnceCell<u32>,
-    space: OnceCell<SpaceView>,
+    space: OnceCell<SpaceView<'a>>,
     budget: OnceCell<Budget>,
 }
 
-impl<N: Nand> Look<'_, N> {
+impl<'a, N: Nand> Look<'a, N> {
     fn free_blocks(&self) -> u32 {
         *self.free_blocks.get_or_init(|| self.records.flash().free_blocks())
     }
@@ -42,7 +42,7 @@ impl<N: Nand> Look<'_, N> {
         *self.budget.get_or_init(|| self.space().budget(self.call))
     }
 
-    fn space(&self) -> &SpaceView {
+    fn space(&self) -> &SpaceView<'a> {
         self.space.get_or_init(|| self.records.space())
     }
 
