@@ -1,10 +1,13 @@
 //! Records and chunks, made durable and found again.
 //!
-//! [`Records`] reads, buffers and commits; a [`Checkpoint`] brings the index on flash up to date; the [`Collector`] empties
-//! a block. [`Store`] owns them all. Making room needs each of them, and each may need room: that circle is closed inside
-//! this folder, and its one entrance is [`Store::begin`], before every change (`room.rs`).
+//! The [`log`] alone knows the chip. [`Records`] own it, with the index, the inode cache and the write buffer; views over them
+//! are the chunks of a file, the entries of a directory and the attributes of an inode. A [`Checkpointer`] brings the index on
+//! flash up to date, and the [`Collector`] empties a block. [`Store`] owns them all. Making room needs each of them, and each
+//! may need room: that circle is closed inside this folder, and its one entrance is [`Store::begin`], before every change
+//! (`room.rs`).
 //!
-//! Invariant: what is in a file below does not know the files above it; only `room.rs` and `work.rs` know them all.
+//! Invariants: what is in a file below does not know the files above it, and only `room.rs` and `work.rs` know them all; no
+//! part of a store is handed out to be changed.
 
 mod anchor_blocks;
 pub mod attributes;
@@ -13,9 +16,9 @@ mod chunk_space;
 pub mod chunk_writes;
 pub mod chunks;
 mod collector;
-pub mod commit;
-pub mod inodes;
-pub mod log;
+mod commit;
+mod inodes;
+mod log;
 pub mod names;
 mod node_writes;
 pub mod options;
@@ -33,7 +36,7 @@ mod view;
 mod waiting_chunk;
 mod wear;
 mod work;
-pub mod write_buffer;
+mod write_buffer;
 
 use nand::Nand;
 
