@@ -9,6 +9,7 @@ pub mod append;
 pub mod block_test;
 pub mod blocks;
 pub mod cache;
+mod erase;
 pub mod free;
 pub mod head;
 pub mod newest;

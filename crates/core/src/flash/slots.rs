@@ -1,23 +1,22 @@
-//! The chip as slots: counted as live, gathered before they are programmed, and their blocks erased or marked bad.
+//! The chip as slots: counted as live, gathered before they are programmed, and noted where they fade or fail.
 //!
-//! Invariant: a slot that is gathered or stashed is kept in memory with the tag and bytes that it has, or will have, on
-//! the chip; no block is erased before it is known whether anything stands in it.
+//! Invariant: a slot that is gathered or stashed is kept in memory with the tag and bytes that it has, or will have, on the
+//! chip.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Failure, Nand, NandError, ReadInfo};
 
-use super::blocks::{self, BlockTable, Found};
+use super::blocks::{self, BlockTable};
 use super::cache::SlotCache;
 use super::head::{Head, HeadId};
-use super::newest;
 use super::outage::{Operation, OutageWatch};
 use super::shape::{ModeShape, Shape};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::place::{NODE_UNIT, Place, Slot};
 use crate::format::table::{BlockEntry, Use};
-use crate::format::tag::{self, TAG_BYTES};
+use crate::format::tag::TAG_BYTES;
 
 /// Bits that an ECC corrects, from which on how many it did correct tells of the block.
 const FEW_BITS: u32 = 4;
@@ -114,11 +113,6 @@ impl<N: Nand> Slots<N> {
     /// The chip's shape in slots.
     pub fn shape(&self) -> &Shape {
         &self.shape
-    }
-
-    /// Whether a mount could come across an anchor in a block.
-    pub fn holds_anchor(&mut self, block: u32) -> Result<bool> {
-        newest::holds_anchor(&mut self.nand, &self.shape, block)
     }
 
     /// What seeds every checksum but the anchors'.
@@ -329,47 +323,6 @@ impl<N: Nand> Slots<N> {
             true => found.entry.failing |= nearly_lost && !found.open && found.entry.used_as == Use::Log,
             false => found.fading = true,
         }
-    }
-
-    /// Whether it is known of a block what it holds. If not, that is looked up now: nothing, if nothing is on its first page.
-    pub fn look_for_pages(&mut self, block: u32, cause: Cause) -> Result<bool> {
-        if self.blocks.get(block).found != Found::Unknown {
-            return Ok(true);
-        }
-        let first = self.read_raw(self.shape.slot(block, 0), CellMode::Slc, &mut [], cause);
-        let found = match first {
-            Ok(raw) if tag::is_blank(&raw) => Found::Nothing,
-            Ok(_) | Err(Error::Corrupt { .. }) => Found::Pages,
-            Err(error) => return Err(error),
-        };
-        self.blocks.note_found(block, found);
-        Ok(false)
-    }
-
-    /// Erases a block. `false`: it failed, and waits for its test.
-    pub fn erase(&mut self, block: u32, cause: Cause) -> Result<bool> {
-        self.look_for_pages(block, cause)?;
-        let from = self.shape.slot(block, 0);
-        self.cache.forget(from, from + self.shape.stride);
-        let outcome = self.nand.erase(block, cause);
-        let erased = self.outcome_of(Operation::Erase, block, outcome)?;
-        if let Some(mut found) = self.blocks.get_mut(block) {
-            let ended = erased && found.found != Found::Nothing;
-            *found = blocks::Block::erased(found.entry.erases + u32::from(ended));
-            (found.entry.erased, found.entry.failing) = (erased, !erased);
-        }
-        Ok(erased)
-    }
-
-    /// Marks a block bad for good.
-    pub fn retire(&mut self, block: u32) -> Result<()> {
-        if let Some(mut found) = self.blocks.get_mut(block) {
-            let erases = found.entry.erases;
-            found.entry = BlockEntry { used_as: Use::Bad, erases, ..BlockEntry::default() };
-            found.open = false;
-        }
-        self.blocks.recount();
-        Ok(self.nand.mark_bad(block)?)
     }
 
     /// Leaves a block that failed a program.
