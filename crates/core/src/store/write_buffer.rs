@@ -263,3 +263,51 @@ impl WriteBuffer {
         self.of_inode(ino).next_back().filter(|dirty| dirty.bytes.len() == len).map(|dirty| dirty.chunk)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    /// The bytes of all chunks and nodes that wait.
+    fn counted(buffer: &WriteBuffer) -> u64 {
+        let chunks = buffer.dirty.iter().map(|dirty| dirty.bytes.len()).sum::<usize>();
+        (chunks + buffer.pending.iter().map(|pending| pending.bytes.len()).sum::<usize>()) as u64
+    }
+
+    #[test]
+    fn the_bytes_that_wait_are_counted_through_every_change() {
+        let mut buffer = WriteBuffer::default();
+        let check = |buffer: &WriteBuffer, bytes: u64| assert_eq!((buffer.bytes(), counted(buffer)), (bytes, bytes));
+        buffer.put_dirty(1, 0, vec![1; 100], true);
+        buffer.put_dirty(1, 1, vec![2; 50], true);
+        buffer.put_dirty(2, 0, vec![3; 7], false);
+        check(&buffer, 157);
+        buffer.put_dirty(1, 0, vec![4; 10], false);
+        check(&buffer, 67);
+        buffer.overlay(1, 0, 5, &[5; 20]);
+        check(&buffer, 82);
+        buffer.overlay(9, 9, 0, &[5; 20]);
+        buffer.zero(1, 0, 20, 100);
+        check(&buffer, 82);
+        assert_eq!(
+            buffer.dirty(1, 0).unwrap().split_at(20),
+            (&[[4; 5], [5; 5], [5; 5], [5; 5]].concat()[..], &[0; 5][..])
+        );
+        buffer.truncate(1, 1, 0);
+        check(&buffer, 33);
+        let taken = buffer.take_dirty(1, 0).unwrap();
+        check(&buffer, 8);
+        buffer.put_back(taken);
+        buffer.add_pending(Pending { key: None, ino: 1, bytes: vec![0; 48], seq: 1, written: false });
+        check(&buffer, 81);
+        buffer.drop_range(1, 0, 1);
+        check(&buffer, 56);
+        buffer.clear_pending();
+        buffer.drop_dirty(2, 0);
+        buffer.drop_dirty(1, 1);
+        check(&buffer, 0);
+        assert!(buffer.is_empty());
+    }
+}
