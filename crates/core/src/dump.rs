@@ -131,7 +131,8 @@ fn head_name(id: HeadId) -> &'static str {
 /// Every block.
 pub fn blocks<N: Nand>(records: &Records<N>) -> impl Iterator<Item = BlockInfo> + '_ {
     records.flash().blocks().iter().map(|(number, block)| {
-        let head = HeadId::ALL.into_iter().find(|&id| records.flash().slots().head(id).block() == Some(number));
+        let slots = records.flash().slots();
+        let lane = slots.lanes().find(|head| head.block() == Some(number));
         BlockInfo {
             number,
             used_as: match block.entry.used_as {
@@ -146,7 +147,7 @@ pub fn blocks<N: Nand>(records: &Records<N>) -> impl Iterator<Item = BlockInfo> 
             sealed: block.entry.sealed,
             failing: block.entry.failing,
             hot: block.entry.hot,
-            head: head.map(head_name),
+            head: lane.map(|at| head_name(at.head)),
             erases: block.entry.erases,
             live_bytes: block.entry.live_bytes,
         }

@@ -2,7 +2,7 @@
 
 use nand::Nand;
 
-use super::head::{Exposed, Head, HeadId};
+use super::head::{Exposed, Head, HeadId, LaneId};
 use super::outage::Operation;
 use super::roll::BLANK;
 use super::{Flash, Moved, Purpose};
@@ -58,8 +58,8 @@ impl Draft {
 
 impl<N: Nand> Flash<N> {
     /// Appends a slot. Originals take a sequence number of their own, copies and index pages the one to come.
-    pub fn append(&mut self, id: HeadId, draft: Draft, data: &[u8], purpose: Purpose) -> Result<Slot> {
-        self.claim(id, purpose)?;
+    pub fn append(&mut self, at: LaneId, draft: Draft, data: &[u8], purpose: Purpose) -> Result<Slot> {
+        self.claim(at, purpose)?;
         let original = matches!(draft.kind, Kind::Data | Kind::Nodes) && !draft.copy;
         let seq = if original { self.numbers.take_original() } else { self.numbers.next() };
         let copy_no = if draft.copy { self.numbers.take_copy() } else { u64::MAX };
@@ -79,7 +79,7 @@ impl<N: Nand> Flash<N> {
         };
         let content_seq = if original { seq } else { u64::MAX };
         self.slots.count_written(purpose.cause, data.len());
-        let outcome = self.put(id, tag, content_seq, copy_no, data, purpose);
+        let outcome = self.put(at, tag, content_seq, copy_no, data, purpose);
         // A number that is missing in the log would end it there for replay.
         if let Err(error) = outcome.as_ref()
             && original
@@ -92,7 +92,7 @@ impl<N: Nand> Flash<N> {
     /// Puts a numbered slot into the head's unit, and programs the unit when it is full.
     fn put(
         &mut self,
-        id: HeadId,
+        at: LaneId,
         tag: Tag,
         content_seq: u64,
         copy_no: u64,
@@ -100,29 +100,29 @@ impl<N: Nand> Flash<N> {
         purpose: Purpose,
     ) -> Result<Slot> {
         loop {
-            let (block, index) = self.claim(id, purpose)?;
-            let unit_slots = self.slots.shape.mode(id.mode()).unit_slots;
+            let (block, index) = self.claim(at, purpose)?;
+            let unit_slots = self.slots.shape.mode(at.mode()).unit_slots;
             let tag = tag.placed(index, self.slots.blocks.get(block).entry.erases);
             let raw = tag.encode(self.slots.seed, data);
             let group_seq = if content_seq == u64::MAX { u64::MAX } else { self.numbers.ended() };
-            let head = self.slots.head_mut(id);
+            let head = self.slots.head_mut(at);
             head.tags.resize(index as usize, BLANK);
             head.tags.push(raw);
             head.gather(content_seq, group_seq, copy_no);
             head.purpose = purpose;
             let slot = self.slots.shape.slot(block, index);
             if unit_slots == 1 {
-                if self.program(id, data, &raw)? {
+                if self.program(at, data, &raw)? {
                     return Ok(slot);
                 }
-                self.slots.abandon_block(id);
+                self.slots.abandon_block(at);
                 continue;
             }
-            self.slots.gather(id, data, &raw);
-            if self.slots.head(id).filled < unit_slots {
+            self.slots.gather(at, data, &raw);
+            if self.slots.head(at).filled < unit_slots {
                 return Ok(slot);
             }
-            let Some(to) = self.flush_head(id)? else { return Ok(slot) };
+            let Some(to) = self.flush_head(at)? else { return Ok(slot) };
             // The caller knows no other place of this slot yet.
             self.moved.retain(|moved| moved.to != to);
             return Ok(to);
@@ -130,26 +130,26 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Programs the gathered unit, full or not. The last slot's new address, if the unit had to go elsewhere.
-    fn flush_head(&mut self, id: HeadId) -> Result<Option<Slot>> {
+    fn flush_head(&mut self, at: LaneId) -> Result<Option<Slot>> {
         let mut last = None;
-        while self.slots.head(id).filled > 0 {
-            let head = self.slots.head_mut(id);
+        while self.slots.head(at).filled > 0 {
+            let head = self.slots.head_mut(at);
             let (data, spare) = (core::mem::take(&mut head.data), core::mem::take(&mut head.spare));
-            let done = self.program(id, &data, &spare);
-            let head = self.slots.head_mut(id);
+            let done = self.program(at, &data, &spare);
+            let head = self.slots.head_mut(at);
             (head.data, head.spare) = (data, spare);
             if done? {
                 break;
             }
-            last = self.regather(id)?;
+            last = self.regather(at)?;
         }
         Ok(last)
     }
 
     /// Moves a gathered unit whose program failed to a fresh block, slot for slot.
-    fn regather(&mut self, id: HeadId) -> Result<Option<Slot>> {
-        let unit_slots = self.slots.shape.mode(id.mode()).unit_slots;
-        let head = self.slots.head(id);
+    fn regather(&mut self, at: LaneId) -> Result<Option<Slot>> {
+        let unit_slots = self.slots.shape.mode(at.mode()).unit_slots;
+        let head = self.slots.head(at);
         let Some(from) = head.block.map(|block| self.slots.shape.slot(block, head.unit * unit_slots)) else {
             return Ok(None);
         };
@@ -157,11 +157,11 @@ impl<N: Nand> Flash<N> {
         let data = head.data.clone();
         let first = (head.unit * unit_slots) as usize;
         let tags: alloc::vec::Vec<_> = head.tags.get(first..).unwrap_or(&[]).to_vec();
-        self.slots.abandon_block(id);
+        self.slots.abandon_block(at);
         // Naming a fresh block may program another head's unit, which may fail too.
         let others = self.homeless;
         self.homeless = Some(others.map_or(gathering, |others| others.with(gathering)));
-        let outcome = self.gather_again(id, from, (&data, &tags), filled, (gathering, purpose));
+        let outcome = self.gather_again(at, from, (&data, &tags), filled, (gathering, purpose));
         self.homeless = others;
         if let Err(error) = &outcome {
             self.fail(error);
@@ -171,7 +171,7 @@ impl<N: Nand> Flash<N> {
 
     fn gather_again(
         &mut self,
-        id: HeadId,
+        at: LaneId,
         from: Slot,
         (data, tags): (&[u8], &[[u8; TAG_BYTES]]),
         filled: u32,
@@ -181,15 +181,15 @@ impl<N: Nand> Flash<N> {
         for (part, (bytes, raw)) in
             data.chunks_exact(self.slots.shape.slot_bytes).zip(tags).enumerate().take(filled as usize)
         {
-            let (block, index) = self.claim(id, purpose)?;
+            let (block, index) = self.claim(at, purpose)?;
             let Some(tag) = Tag::decode_unchecked(raw) else { continue };
             let tag = tag.placed_again(index, self.slots.blocks.get(block).entry.erases);
             let raw = tag.encode(self.slots.seed, bytes);
-            let head = self.slots.head_mut(id);
+            let head = self.slots.head_mut(at);
             head.tags.resize(index as usize, BLANK);
             head.tags.push(raw);
             head.gather(gathering.content_seq, gathering.group_seq, gathering.copy_no);
-            self.slots.gather(id, bytes, &raw);
+            self.slots.gather(at, bytes, &raw);
             let to = self.slots.shape.slot(block, index);
             let from = from + part as u64;
             match self.moved.iter_mut().find(|moved| moved.to == from) {
@@ -202,21 +202,21 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Programs one unit and advances the head. `false`: the program failed, the block must be left.
-    pub(super) fn program(&mut self, id: HeadId, data: &[u8], spare: &[u8]) -> Result<bool> {
-        let head = self.slots.head(id);
+    pub(super) fn program(&mut self, at: LaneId, data: &[u8], spare: &[u8]) -> Result<bool> {
+        let head = self.slots.head(at);
         let (Some(block), unit, purpose) = (head.block, head.unit, head.purpose) else { return Ok(false) };
-        let outcome = self.slots.nand.program(block, unit, id.mode(), data, spare, purpose.cause);
+        let outcome = self.slots.nand.program(block, unit, at.mode(), data, spare, purpose.cause);
         let programmed = self.slots.outcome_of(Operation::Program, block, outcome)?;
         if programmed {
-            self.slots.change_head(id, Head::advance);
+            Head::advance(self.slots.lanes.get_mut(at), self.slots.shape.mode(at.mode()));
         }
         Ok(programmed)
     }
 
     /// Programs one gathered unit. `false`: there is none, and what was appended before is on flash.
     pub fn flush_unit(&mut self) -> Result<bool> {
-        if let Some(id) = HeadId::ALL.into_iter().find(|&id| self.slots.head(id).filled > 0) {
-            return self.flush_head(id).map(|_| true);
+        if let Some(at) = self.slots.lanes.find(|head| head.filled > 0) {
+            return self.flush_head(at).map(|_| true);
         }
         if self.homeless.is_none() {
             self.numbers.commit();
@@ -232,22 +232,25 @@ impl<N: Nand> Flash<N> {
 
     /// Programs the gathered unit of index pages, if there is any. Whether there was.
     pub fn flush_pages(&mut self) -> Result<bool> {
-        let gathers = self.slots.head(HeadId::Meta).filled > 0;
-        self.flush_head(HeadId::Meta).map(|_| gathers)
+        let gathers = self.slots.lanes().of_head(HeadId::Meta).find(|&at| self.slots.head(at).filled > 0);
+        match gathers {
+            Some(at) => self.flush_head(at).map(|_| true),
+            None => Ok(false),
+        }
     }
 
     /// Closes the current group: everything appended so far counts.
     pub fn end_group(&mut self) {
         self.numbers.end_group();
-        if HeadId::ALL.iter().all(|&id| self.slots.head(id).filled == 0) {
+        if self.slots.lanes.iter().all(|head| head.filled == 0) {
             self.numbers.commit();
         }
     }
 
     /// Makes sure that no copy made so far can be destroyed by a torn program: partners will be skipped.
     pub fn settle(&mut self) {
-        for id in HeadId::ALL {
-            self.slots.head_mut(id).exposed.iter_mut().for_each(|exposed| exposed.keep = true);
+        for at in self.slots.lanes().all() {
+            self.slots.head_mut(at).exposed.iter_mut().for_each(|exposed| exposed.keep = true);
         }
     }
 }

@@ -6,7 +6,6 @@ use nand::Nand;
 
 use super::Flash;
 use super::blocks::{BlockTable, Horizon, Take};
-use super::head::HeadId;
 
 /// A look at the blocks that can be taken.
 pub struct Free<'a> {
@@ -24,9 +23,8 @@ pub struct Free<'a> {
 impl<'a> Free<'a> {
     pub(super) fn of<N: Nand>(flash: &'a Flash<N>) -> Self {
         let (horizon, numbers, slots) = (flash.horizon(), flash.numbers(), flash.slots());
-        let uncertain = HeadId::ALL.map(|id| slots.head(id).uncertain());
-        let seq = uncertain.iter().map(|pages| pages.group_seq).min().unwrap_or(u64::MAX);
-        let copy = uncertain.iter().map(|pages| pages.copy_no).min().unwrap_or(u64::MAX);
+        let seq = slots.lanes.least(|head| head.uncertain().group_seq);
+        let copy = slots.lanes.least(|head| head.uncertain().copy_no);
         let certain = Horizon {
             committed_seq: horizon.committed_seq.min(seq),
             safe_copy: horizon.safe_copy.min(copy.saturating_sub(1)),

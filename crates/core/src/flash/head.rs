@@ -65,10 +65,31 @@ impl HeadId {
     }
 }
 
-/// Where a head can go on: the block it stands in, and the next unit of that.
+/// A lane of a head: what it writes there goes to an open block of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneId {
+    pub head: HeadId,
+    pub lane: u8,
+}
+
+impl LaneId {
+    /// The mode its blocks are programmed in.
+    pub fn mode(self) -> CellMode {
+        self.head.mode()
+    }
+}
+
+impl From<HeadId> for LaneId {
+    /// The first lane of a head.
+    fn from(head: HeadId) -> Self {
+        Self { head, lane: 0 }
+    }
+}
+
+/// Where a lane can go on: the block it stands in, and the next unit of that.
 #[derive(Clone, Copy, Debug)]
 pub struct Tail {
-    pub id: HeadId,
+    pub at: LaneId,
     pub block: u32,
     pub unit: u32,
 }
@@ -103,7 +124,7 @@ impl Exposed {
     }
 }
 
-/// A head.
+/// A lane of a head.
 pub struct Head {
     pub(super) block: Option<u32>,
     /// The block it goes on in: taken, erased, and not open yet.

@@ -12,6 +12,7 @@ pub mod cache;
 mod erase;
 pub mod free;
 pub mod head;
+mod lanes;
 pub mod newest;
 pub mod numbers;
 mod outage;
@@ -29,7 +30,7 @@ use self::anchor_log::AnchorLog;
 use self::block_test::BlockTest;
 use self::blocks::{BlockTable, Horizon, Take};
 use self::free::Free;
-use self::head::{Exposed, HeadId};
+use self::head::{Exposed, Head};
 use self::numbers::Numbers;
 use self::shape::Shape;
 use self::slots::{By, Release, Slots};
@@ -223,12 +224,13 @@ impl<N: Nand> Flash<N> {
 
     /// How far the log has got.
     fn horizon(&self) -> Horizon {
-        let oldest = HeadId::ALL.iter().map(|&id| self.slots.head(id).oldest_exposed_copy()).min().unwrap_or(u64::MAX);
-        let groups = HeadId::ALL.iter().map(|&id| self.slots.head(id).oldest_exposed_group(self.numbers.promised()));
+        let (lanes, promised) = (&self.slots.lanes, self.numbers.promised());
+        let oldest = lanes.least(Head::oldest_exposed_copy);
+        let group = lanes.least(|head| head.oldest_exposed_group(promised));
         let homeless = self.homeless.map_or((u64::MAX, u64::MAX), |unit| (unit.copy_no, unit.group_seq));
         Horizon {
             era: self.numbers.durable_era(),
-            committed_seq: groups.min().unwrap_or(u64::MAX).min(homeless.1).min(self.numbers.committed()),
+            committed_seq: group.min(homeless.1).min(self.numbers.committed()),
             safe_copy: self.numbers.copies().min(oldest.min(homeless.0).saturating_sub(1)),
         }
     }
@@ -239,8 +241,8 @@ impl<N: Nand> Flash<N> {
         self.numbers.begin_era();
         self.hold_head_blocks();
         // What is sealed before this point is not read after it: such a summary would lack its beginning.
-        for id in HeadId::ALL {
-            let head = self.slots.head_mut(id);
+        for at in self.slots.lanes().all() {
+            let head = self.slots.head_mut(at);
             head.incomplete |= head.sealed_slots > 0;
         }
     }
@@ -248,8 +250,8 @@ impl<N: Nand> Flash<N> {
     /// Keeps the blocks the heads stand in until the next checkpoint but one.
     pub fn hold_head_blocks(&mut self) {
         let era = self.numbers.era();
-        for id in HeadId::ALL {
-            if let Some(mut found) = self.slots.head(id).block.and_then(|block| self.slots.blocks.get_mut(block)) {
+        for at in self.slots.lanes().all() {
+            if let Some(mut found) = self.slots.head(at).block.and_then(|block| self.slots.blocks.get_mut(block)) {
                 found.era = era;
             }
         }
@@ -274,11 +276,13 @@ impl<N: Nand> Flash<N> {
             safe_copy: horizon.safe_copy.min(copy),
             ..horizon
         });
-        for id in HeadId::LOG {
-            let then = heads.iter().find(|at| at.head == id as u8).map(|at| (at.block, at.unit));
-            let head = self.slots.head_mut(id);
-            if then == head.block().map(|block| (block, head.unit())) {
-                head.cover();
+        for lane in self.slots.lanes().of_log() {
+            let stayed = match self.slots.lanes().stands_at(lane) {
+                Some(now) => heads.contains(&now),
+                None => heads.iter().all(|then| then.head != lane.head as u8),
+            };
+            if stayed {
+                self.slots.head_mut(lane).cover();
             }
         }
     }

@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 
 use nand::{Cause, CellMode, Nand, NandError};
 
-use super::head::HeadId;
 use super::slots::Slots;
 use crate::error::{Error, Result};
 use crate::format::place::Slot;
@@ -95,9 +94,9 @@ impl<N: Nand> Slots<N> {
     /// The bytes and tag of a slot that is gathered but not yet programmed.
     fn gathered(&self, slot: Slot) -> Option<(&[u8], [u8; TAG_BYTES])> {
         let (block, index) = (self.shape.block_of(slot), self.shape.index_of(slot));
-        let id = HeadId::ALL.into_iter().find(|&id| self.head(id).block == Some(block))?;
-        let head = self.head(id);
-        let part = index.checked_sub(head.unit * self.shape.mode(id.mode()).unit_slots)?;
+        let at = self.lanes.find(|head| head.block == Some(block))?;
+        let head = self.head(at);
+        let part = index.checked_sub(head.unit * self.shape.mode(at.mode()).unit_slots)?;
         if part >= head.filled {
             return None;
         }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use nand::{Cause, CellMode, Nand};
 
 use super::blocks::Take;
-use super::head::{Exposed, Head, HeadId, Tail};
+use super::head::{Exposed, Head, HeadId, LaneId, Tail};
 use super::slots::Slots;
 use super::{Flash, Purpose};
 use crate::error::{Error, Result};
@@ -22,42 +22,42 @@ pub(super) const BLANK: [u8; TAG_BYTES] = [0xff; TAG_BYTES];
 
 impl<N: Nand> Flash<N> {
     /// The place the next slot of a head goes to: block and index.
-    pub(super) fn claim(&mut self, id: HeadId, purpose: Purpose) -> Result<(u32, u32)> {
-        while !self.prepare(id, purpose)? {}
-        let head = self.slots.head(id);
-        let shape = self.slots.shape.mode(id.mode());
+    pub(super) fn claim(&mut self, at: LaneId, purpose: Purpose) -> Result<(u32, u32)> {
+        while !self.prepare(at, purpose)? {}
+        let head = self.slots.head(at);
+        let shape = self.slots.shape.mode(at.mode());
         Ok((head.block.ok_or(Error::NoSpace)?, head.unit * shape.unit_slots + head.filled))
     }
 
     /// Brings a head nearer to having a place for its next slot, by at most one operation of the chip. Whether it has one.
-    pub fn prepare(&mut self, id: HeadId, purpose: Purpose) -> Result<bool> {
-        let content_units = self.slots.shape.mode(id.mode()).content_units;
+    pub fn prepare(&mut self, at: LaneId, purpose: Purpose) -> Result<bool> {
+        let content_units = self.slots.shape.mode(at.mode()).content_units;
         loop {
-            let head = self.slots.head(id);
+            let head = self.slots.head(at);
             match head.block {
                 Some(_) if head.filled > 0 => return Ok(true),
-                Some(full) if head.unit >= content_units => return self.go_on(id, Some(full), purpose),
-                Some(_) if self.slots.must_skip(id, head.unit, self.numbers.promised()) => {
-                    self.slots.change_head(id, Head::skip);
+                Some(full) if head.unit >= content_units => return self.go_on(at, Some(full), purpose),
+                Some(_) if self.slots.must_skip(at, head.unit, self.numbers.promised()) => {
+                    Head::skip(self.slots.lanes.get_mut(at), self.slots.shape.mode(at.mode()));
                 }
                 Some(_) => return Ok(true),
-                None => return self.go_on(id, None, purpose),
+                None => return self.go_on(at, None, purpose),
             }
         }
     }
 
     /// One step towards the next block of a head, whose last one is full or was left. Whether the head stands there.
-    fn go_on(&mut self, id: HeadId, full: Option<u32>, purpose: Purpose) -> Result<bool> {
-        let next = match self.slots.head(id).next {
+    fn go_on(&mut self, at: LaneId, full: Option<u32>, purpose: Purpose) -> Result<bool> {
+        let next = match self.slots.head(at).next {
             Some(next) => next,
-            None => match self.take_next(id, purpose)? {
+            None => match self.take_next(at, purpose)? {
                 Some(next) => next,
                 None => return Ok(false),
             },
         };
         let sealed = match full {
-            Some(full) if self.slots.can_seal(id, self.numbers.promised()) => {
-                if !self.seal_part(id, full, next, purpose)? {
+            Some(full) if self.slots.can_seal(at, self.numbers.promised()) => {
+                if !self.seal_part(at, full, next, purpose)? {
                     return Ok(false);
                 }
                 true
@@ -65,11 +65,11 @@ impl<N: Nand> Flash<N> {
             _ => false,
         };
         if !sealed {
-            match self.name(id, next) {
+            match self.name(at, next) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 Err(error) => {
-                    self.slots.head_mut(id).next = None;
+                    self.slots.head_mut(at).next = None;
                     return Err(error);
                 }
             }
@@ -78,12 +78,12 @@ impl<N: Nand> Flash<N> {
             found.open = false;
             found.entry.sealed = sealed;
         }
-        self.open(id, next);
+        self.open(at, next);
         Ok(false)
     }
 
     /// Takes a free block for a head to go on in, once it is erased. It counts as open, so that nothing else takes it.
-    fn take_next(&mut self, id: HeadId, purpose: Purpose) -> Result<Option<u32>> {
+    fn take_next(&mut self, at: LaneId, purpose: Purpose) -> Result<Option<u32>> {
         if self.anchors.pair_changed && self.phase.is_logged() {
             // A block taken out of the pair must not be used while an anchor still lists it.
             self.ready_step()?;
@@ -91,7 +91,7 @@ impl<N: Nand> Flash<N> {
         }
         // What goes to native cells stays longer than what waits in SLC cells to be moved there.
         let take = match purpose.take {
-            Take::LeastWorn if id == HeadId::Native => Take::Settling,
+            Take::LeastWorn if at.head == HeadId::Native => Take::Settling,
             take => take,
         };
         let Some(next) = self.slots.blocks.pick(self.horizon(), take) else { return Err(self.slots.outage.ran_out()) };
@@ -106,22 +106,22 @@ impl<N: Nand> Flash<N> {
             found.open = true;
         }
         self.slots.blocks.note_taken(next);
-        self.slots.head_mut(id).next = Some(next);
+        self.slots.head_mut(at).next = Some(next);
         Ok(Some(next))
     }
 
     /// Programs the next part of a full block's summary. Whether that was the last; where it fails, there is none.
-    fn seal_part(&mut self, id: HeadId, full: u32, next: u32, purpose: Purpose) -> Result<bool> {
-        let shape = self.slots.shape.mode(id.mode());
+    fn seal_part(&mut self, at: LaneId, full: u32, next: u32, purpose: Purpose) -> Result<bool> {
+        let shape = self.slots.shape.mode(at.mode());
         let (unit_slots, summary_slots, content_slots) = (shape.unit_slots, shape.summary_slots, shape.content_slots());
         let (slot_bytes, erases) = (self.slots.shape.slot_bytes, self.slots.blocks.get(full).entry.erases);
-        let head = self.slots.head_mut(id);
+        let head = self.slots.head_mut(at);
         head.tags.resize(content_slots as usize, BLANK);
         head.purpose = purpose;
         let bytes = summary::encode(full, next, &head.tags, slot_bytes);
         let mut slot = Vec::with_capacity(slot_bytes);
         loop {
-            let part = self.slots.head(id).sealed_slots;
+            let part = self.slots.head(at).sealed_slots;
             let rest = bytes.get(part as usize * slot_bytes..).unwrap_or(&[]);
             slot.clear();
             slot.extend_from_slice(rest.get(..slot_bytes).unwrap_or(rest));
@@ -142,21 +142,21 @@ impl<N: Nand> Flash<N> {
             };
             let raw = tag.encode(self.slots.seed, &slot);
             self.slots.count_written(purpose.cause, slot_bytes);
-            self.slots.head_mut(id).sealed_slots = part + 1;
+            self.slots.head_mut(at).sealed_slots = part + 1;
             let programmed = if unit_slots == 1 {
-                self.program(id, &slot, &raw)?
+                self.program(at, &slot, &raw)?
             } else {
-                self.slots.gather(id, &slot, &raw);
-                if self.slots.head(id).filled < unit_slots {
+                self.slots.gather(at, &slot, &raw);
+                if self.slots.head(at).filled < unit_slots {
                     continue;
                 }
-                let head = self.slots.head_mut(id);
+                let head = self.slots.head_mut(at);
                 let (data, spare) = (core::mem::take(&mut head.data), core::mem::take(&mut head.spare));
-                self.program(id, &data, &spare)?
+                self.program(at, &data, &spare)?
             };
             if !programmed {
                 self.slots.fail_block(full);
-                let head = self.slots.head_mut(id);
+                let head = self.slots.head_mut(at);
                 (head.filled, head.incomplete) = (0, true);
             }
             return Ok(programmed && part + 1 >= summary_slots);
@@ -164,36 +164,36 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Goes on in a fresh block at once; nothing is gathered for the one before.
-    pub fn open_fresh(&mut self, id: HeadId, purpose: Purpose) -> Result<()> {
-        self.slots.leave_block(id);
-        self.claim(id, purpose).map(|_| ())
+    pub fn open_fresh(&mut self, at: LaneId, purpose: Purpose) -> Result<()> {
+        self.slots.leave_block(at);
+        self.claim(at, purpose).map(|_| ())
     }
 
     /// Makes `block` the one a head writes to.
-    fn open(&mut self, id: HeadId, block: u32) {
+    fn open(&mut self, at: LaneId, block: u32) {
         let (era, mono_ns) = (self.numbers.era(), self.slots.mono_ns);
         if let Some(mut found) = self.slots.blocks.get_mut(block) {
             found.open = true;
             found.opened_ns = Some(mono_ns);
             found.era = era;
-            id.mark(&mut found.entry);
+            at.head.mark(&mut found.entry);
         }
-        self.slots.head_mut(id).start(block);
-        if id != HeadId::Meta {
+        self.slots.head_mut(at).start(block);
+        if at.head != HeadId::Meta {
             self.numbers.open_block();
         }
     }
 
     /// One step towards naming a block in an anchor, so that replay finds it: everything that is gathered is programmed before,
     /// a unit in a step. Whether it is named.
-    fn name(&mut self, id: HeadId, block: u32) -> Result<bool> {
-        if !self.phase.is_logged() || id == HeadId::Meta {
+    fn name(&mut self, at: LaneId, block: u32) -> Result<bool> {
+        if !self.phase.is_logged() || at.head == HeadId::Meta {
             return Ok(true);
         }
         let outcome = match self.flush_unit() {
             Ok(true) => return Ok(false),
             Ok(false) if self.anchors.names.len() < NAMES_MAX => {
-                self.anchors.names.push((Named { head: id as u8, block }, self.numbers.era()));
+                self.anchors.names.push((Named { head: at.head as u8, block }, self.numbers.era()));
                 self.rewrite_anchor()
             }
             Ok(false) => Err(Error::NoSpace),
@@ -213,17 +213,17 @@ impl<N: Nand> Slots<N> {
     /// Goes on in a block that an earlier mount left open; not where the block table says that it is no block of that head, or
     /// that it failed.
     pub fn reopen(&mut self, tail: Tail) {
-        let Tail { id, block, unit } = tail;
+        let Tail { at, block, unit } = tail;
         let entry = self.blocks.get(block).entry;
-        if !id.owns(&entry) || entry.failing {
+        if !at.head.owns(&entry) || entry.failing {
             return;
         }
-        let shape = self.shape.mode(id.mode());
+        let shape = self.shape.mode(at.mode());
         let exposed = (0..unit.min(shape.units)).filter(|&earlier| shape.threat(earlier) >= unit);
         let exposed = exposed
             .map(|unit| Exposed { unit, content_seq: u64::MAX, copy_no: u64::MAX, group_seq: u64::MAX, keep: true })
             .collect();
-        let head = self.head_mut(id);
+        let head = self.head_mut(at);
         head.start(block);
         head.unit = unit;
         head.exposed = exposed;
@@ -252,19 +252,19 @@ impl<N: Nand> Slots<N> {
     }
 
     /// Leaves a block whose program failed.
-    pub(super) fn abandon_block(&mut self, id: HeadId) {
-        if let Some(block) = self.head(id).block {
+    pub(super) fn abandon_block(&mut self, at: LaneId) {
+        if let Some(block) = self.head(at).block {
             self.fail_block(block);
         }
-        self.leave_block(id);
+        self.leave_block(at);
     }
 
     /// Leaves a block to go on in another; what was gathered is forgotten.
-    pub fn leave_block(&mut self, id: HeadId) {
-        if let Some(mut found) = self.head(id).block.and_then(|block| self.blocks.get_mut(block)) {
+    pub fn leave_block(&mut self, at: LaneId) {
+        if let Some(mut found) = self.head(at).block.and_then(|block| self.blocks.get_mut(block)) {
             found.open = false;
         }
-        let head = self.head_mut(id);
+        let head = self.head_mut(at);
         head.block = None;
         (head.filled, head.sealed_slots) = (0, 0);
         head.exposed.clear();
@@ -273,18 +273,18 @@ impl<N: Nand> Slots<N> {
     /// Leaves the full blocks of log heads that have not gone on: a head may not be written to for long, and an open block
     /// is never emptied. They get no summary.
     pub fn leave_full_blocks(&mut self) {
-        for id in HeadId::LOG {
-            let content_units = self.shape.mode(id.mode()).content_units;
-            let head = self.head(id);
+        for at in self.lanes().of_log() {
+            let content_units = self.shape.mode(at.mode()).content_units;
+            let head = self.head(at);
             if head.unit >= content_units && head.filled == 0 && head.sealed_slots == 0 && head.next.is_none() {
-                self.leave_block(id);
+                self.leave_block(at);
             }
         }
     }
 
     /// Whether what is left of a head's full block can take, or go on taking, its summary.
-    fn can_seal(&self, id: HeadId, promised_seq: u64) -> bool {
-        let (head, shape) = (self.head(id), self.shape.mode(id.mode()));
-        !head.incomplete && !(head.unit..shape.units).any(|unit| self.must_skip(id, unit, promised_seq))
+    fn can_seal(&self, at: LaneId, promised_seq: u64) -> bool {
+        let (head, shape) = (self.head(at), self.shape.mode(at.mode()));
+        !head.incomplete && !(head.unit..shape.units).any(|unit| self.must_skip(at, unit, promised_seq))
     }
 }

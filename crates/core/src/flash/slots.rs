@@ -10,9 +10,10 @@ use nand::{Cause, CellMode, Failure, Nand, NandError, ReadInfo};
 
 use super::blocks::{self, BlockTable};
 use super::cache::SlotCache;
-use super::head::{Head, HeadId};
+use super::head::{Head, LaneId};
+use super::lanes::Lanes;
 use super::outage::{Operation, OutageWatch};
-use super::shape::{ModeShape, Shape};
+use super::shape::Shape;
 use crate::error::Result;
 use crate::format::place::{NODE_UNIT, Place, Slot};
 use crate::format::table::{BlockEntry, Use};
@@ -63,7 +64,7 @@ pub struct Slots<N: Nand> {
     pub(super) seed: u32,
     pub(super) blocks: BlockTable,
     pub(super) cache: SlotCache,
-    pub(super) heads: [Head; HeadId::ALL.len()],
+    pub(super) lanes: Lanes,
     /// Slots a recovery has read and may not be able to read again.
     pub(super) stash: Vec<Stashed>,
     /// Bytes programmed in the volume's life, by cause.
@@ -88,7 +89,7 @@ impl<N: Nand> Slots<N> {
             seed,
             blocks: BlockTable::new(entries, endurance),
             cache: SlotCache::new(cache_slots),
-            heads: HeadId::ALL.map(|_| Head::new()),
+            lanes: Lanes::new(1),
             stash: Vec::new(),
             written_bytes: [0; Cause::ALL.len()],
             corrupt_reads: 0,
@@ -180,47 +181,28 @@ impl<N: Nand> Slots<N> {
         self.written_bytes
     }
 
-    /// A head.
-    pub fn head(&self, id: HeadId) -> &Head {
-        let [slc, native, meta, slc_hot] = &self.heads;
-        match id {
-            HeadId::Slc => slc,
-            HeadId::Native => native,
-            HeadId::Meta => meta,
-            HeadId::SlcHot => slc_hot,
-        }
+    /// A lane.
+    pub fn head(&self, at: impl Into<LaneId>) -> &Head {
+        self.lanes.get(at.into())
     }
 
-    /// A head, to change it.
-    pub(super) fn head_mut(&mut self, id: HeadId) -> &mut Head {
-        let [slc, native, meta, slc_hot] = &mut self.heads;
-        match id {
-            HeadId::Slc => slc,
-            HeadId::Native => native,
-            HeadId::Meta => meta,
-            HeadId::SlcHot => slc_hot,
-        }
+    /// A lane, to change it.
+    pub(super) fn head_mut(&mut self, at: LaneId) -> &mut Head {
+        self.lanes.get_mut(at)
     }
 
-    /// Changes a head by the shape of its blocks.
-    pub(super) fn change_head(&mut self, id: HeadId, change: fn(&mut Head, &ModeShape)) {
-        let [slc, native, meta, slc_hot] = &mut self.heads;
-        let head = match id {
-            HeadId::Slc => slc,
-            HeadId::Native => native,
-            HeadId::Meta => meta,
-            HeadId::SlcHot => slc_hot,
-        };
-        change(head, self.shape.mode(id.mode()));
+    /// The lanes of all heads.
+    pub fn lanes(&self) -> &Lanes {
+        &self.lanes
     }
 
     /// Copies a slot into the unit that a head gathers.
-    pub(super) fn gather(&mut self, id: HeadId, data: &[u8], raw: &[u8; TAG_BYTES]) {
+    pub(super) fn gather(&mut self, lane: LaneId, data: &[u8], raw: &[u8; TAG_BYTES]) {
         let (slot_bytes, per_page) = (self.shape.slot_bytes, self.shape.slots_per_page);
-        let pages = self.shape.mode(id.mode()).unit_slots / per_page;
+        let pages = self.shape.mode(lane.mode()).unit_slots / per_page;
         let (page_bytes, spare_bytes) =
             (self.shape.geometry.page_bytes as usize, self.shape.geometry.spare_bytes as usize);
-        let head = self.head_mut(id);
+        let head = self.head_mut(lane);
         if head.filled == 0 {
             head.data.clear();
             head.data.resize(pages as usize * page_bytes, 0xff);
@@ -239,15 +221,16 @@ impl<N: Nand> Slots<N> {
     }
 
     /// Whether a torn program of this unit could destroy the only copy of something promised.
-    pub(super) fn must_skip(&self, id: HeadId, unit: u32, promised_seq: u64) -> bool {
-        let victims = self.nand.layout(id.mode()).endangers(unit);
-        let exposed = &self.head(id).exposed;
+    pub(super) fn must_skip(&self, at: LaneId, unit: u32, promised_seq: u64) -> bool {
+        let victims = self.nand.layout(at.mode()).endangers(unit);
+        let exposed = &self.head(at).exposed;
         exposed.iter().any(|e| victims.contains(&e.unit) && (e.keep || e.content_seq < promised_seq))
     }
 
-    /// Slots a head has left in its block.
-    pub fn room(&self, id: HeadId) -> u32 {
-        self.head(id).room(self.shape.mode(id.mode()))
+    /// Slots a lane has left in its block.
+    pub fn room(&self, at: impl Into<LaneId>) -> u32 {
+        let at = at.into();
+        self.head(at).room(self.shape.mode(at.mode()))
     }
 
     /// Bytes that a place keeps alive.

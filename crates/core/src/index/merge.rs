@@ -63,7 +63,7 @@ impl Merge {
         let capacity = page::capacity(flash.shape().slot_bytes);
         // Whatever opens a block comes before anything is read: a step does one or the other.
         let writes = !self.carry.is_empty() || self.next_change(frozen).is_some();
-        if writes && !flash.prepare(HeadId::Meta, Purpose::of(Cause::Metadata))? {
+        if writes && !flash.prepare(HeadId::Meta.into(), Purpose::of(Cause::Metadata))? {
             return Ok(None);
         }
         let reads = flash.slots().reads();
@@ -190,7 +190,7 @@ impl Merge {
         let bytes = page::encode(self.level, entries, flash.shape().slot_bytes);
         let draft = Draft::page(Kind::Index, u64::from(self.level), bytes.len() as u32);
         // Only what is on flash leaves the carry: a full chip may end the step here, and another will go on.
-        let slot = flash.append(HeadId::Meta, draft, &bytes, Purpose::of(Cause::Metadata))?;
+        let slot = flash.append(HeadId::Meta.into(), draft, &bytes, Purpose::of(Cause::Metadata))?;
         self.carry.drain(..count);
         flash.slots_mut().retain(Place::Run { slot, count: 1 });
         flash.slots_mut().keep(slot, bytes.into());

@@ -183,7 +183,7 @@ fn reopen_heads<N: Nand>(anchor: &Anchor, slots: &mut Slots<N>) {
         if let Some(id) = HeadId::from_number(at.head)
             && slots.head(id).block().is_none()
         {
-            slots.reopen(Tail { id, block: at.block, unit: at.unit });
+            slots.reopen(Tail { at: id.into(), block: at.block, unit: at.unit });
         }
     }
 }
@@ -205,7 +205,7 @@ fn replay_log<N: Nand>(store: &mut Store<N>, anchor: &Anchor, log: &FoundLog) ->
         return Ok(());
     }
     let pages = anchor.heads.iter().filter(|at| at.head == HeadId::Meta as u8);
-    let pages: Vec<Tail> = pages.map(|at| Tail { id: HeadId::Meta, block: at.block, unit: at.unit }).collect();
+    let pages: Vec<Tail> = pages.map(|at| Tail { at: HeadId::Meta.into(), block: at.block, unit: at.unit }).collect();
     let recovered = store.recover(&log.scan.tails, &pages, anchor.recoveries);
     or_only_read(store, recovered)
 }

@@ -210,7 +210,7 @@ impl Scan {
         }
         let layout = slots.nand().layout(id.mode());
         if last.is_some() || from > 0 {
-            self.tails.push(Tail { id, block, unit: shape.past_torn(past, self.recoveries, layout) });
+            self.tails.push(Tail { at: id.into(), block, unit: shape.past_torn(past, self.recoveries, layout) });
         }
         let end = shape.past_torn(last.map_or(from, |last| last + 1), 0, layout);
         let torn = last.unwrap_or(from)..if end > shape.content_units { shape.units } else { end };

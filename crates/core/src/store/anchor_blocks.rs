@@ -122,7 +122,7 @@ impl<N: Nand> Store<N> {
         if flash.slots().room(id) >= slots {
             return Ok(());
         }
-        self.records.log.flash_mut().open_fresh(id, Purpose::of(Cause::Gc))
+        self.records.log.flash_mut().open_fresh(id.into(), Purpose::of(Cause::Gc))
     }
 
     /// Frees blocks that are empty but wait for a commit, for their copies, or for a checkpoint.

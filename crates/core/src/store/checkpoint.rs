@@ -232,10 +232,7 @@ impl Checkpointer {
         let touch = self.survey.take().map(|survey| survey.touch).unwrap_or_default();
         records.index.freeze();
         let flash = records.flash();
-        let heads = HeadId::LOG.into_iter().filter_map(|id| {
-            let head = flash.slots().head(id);
-            head.block().map(|block| HeadAt { head: id as u8, block, unit: head.unit() })
-        });
+        let heads = flash.slots().lanes().of_log().filter_map(|at| flash.slots().lanes().stands_at(at));
         self.job = Some(CheckpointJob {
             seq,
             copies: flash.numbers().copies(),
@@ -308,8 +305,8 @@ impl Checkpointer {
         changes: Vec<(u32, u64)>,
     ) -> Result<()> {
         let mut heads = job.heads.clone();
-        let meta = records.flash().slots().head(HeadId::Meta);
-        heads.extend(meta.block().map(|block| HeadAt { head: HeadId::Meta as u8, block, unit: meta.unit() }));
+        let slots = records.flash().slots();
+        heads.extend(slots.lanes().of_head(HeadId::Meta).filter_map(|at| slots.lanes().stands_at(at)));
         let shape = records.flash().shape();
         let anchor = Anchor {
             volume_id: records.volume.id,

@@ -137,7 +137,7 @@ impl Collector {
 
     /// Whether the head that copies go to has room for the next one; not if nothing is being emptied.
     pub fn has_room<N: Nand>(&self, records: &Records<N>) -> bool {
-        self.job.as_ref().is_some_and(|job| records.flash().slots().room(job.place(records).head) > 0)
+        self.job.as_ref().is_some_and(|job| records.flash().slots().room(job.place(records).at) > 0)
     }
 
     /// Starts emptying `victim`.

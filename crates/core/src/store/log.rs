@@ -9,7 +9,7 @@ use nand::{Cause, Nand};
 
 use crate::error::Result;
 use crate::flash::append::Draft;
-use crate::flash::head::HeadId;
+use crate::flash::head::{HeadId, LaneId};
 use crate::flash::slots::Slots;
 use crate::flash::{Flash, Moved, MovedPage, Purpose};
 use crate::format::key::{KeyKind, key};
@@ -22,7 +22,7 @@ use crate::policy::Region;
 /// Where a slot goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placement {
-    pub head: HeadId,
+    pub at: LaneId,
     pub region: Region,
     /// It is likely to be written again soon.
     pub hot: bool,
@@ -68,22 +68,22 @@ impl<N: Nand> Log<N> {
 
     /// Takes one step towards room for a slot that goes there. Whether there is room.
     pub(super) fn prepare(&mut self, to: Placement, purpose: Purpose) -> Result<bool> {
-        self.flash.prepare(to.head, purpose)
+        self.flash.prepare(to.at, purpose)
     }
 
     /// Appends a slot at the place it was given.
     pub(super) fn append(&mut self, to: Placement, draft: Draft, bytes: &[u8], purpose: Purpose) -> Result<Slot> {
-        self.flash.append(to.head, draft, bytes, purpose)
+        self.flash.append(to.at, draft, bytes, purpose)
     }
 
     /// Takes one step towards room for a page of the index or of the block table. Whether there is room.
     pub(super) fn prepare_page(&mut self) -> Result<bool> {
-        self.flash.prepare(HeadId::Meta, Purpose::of(Cause::Metadata))
+        self.flash.prepare(HeadId::Meta.into(), Purpose::of(Cause::Metadata))
     }
 
     /// Appends a page of the index or of the block table.
     pub(super) fn append_page(&mut self, draft: Draft, bytes: &[u8]) -> Result<Slot> {
-        self.flash.append(HeadId::Meta, draft, bytes, Purpose::of(Cause::Metadata))
+        self.flash.append(HeadId::Meta.into(), draft, bytes, Purpose::of(Cause::Metadata))
     }
 
     /// Closes the current group: everything appended so far counts.

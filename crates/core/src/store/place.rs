@@ -52,7 +52,7 @@ impl<N: Nand> Placer<'_, N> {
             (false, false, _) => HeadId::Slc,
         };
         let head = self.head_with_room(wanted);
-        Placement { head, region: region_of(head), hot }
+        Placement { at: head.into(), region: region_of(head), hot }
     }
 
     fn room(&self, head: HeadId) -> u32 {

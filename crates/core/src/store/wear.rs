@@ -6,7 +6,7 @@ use nand::{CellMode, Nand};
 
 use super::records::Records;
 use crate::flash::Flash;
-use crate::flash::head::HeadId;
+use crate::flash::head::LaneId;
 use crate::format::table::{BlockEntry, Use};
 use crate::manage::life::WearView;
 use crate::policy::{Policy, Region, level, wear};
@@ -59,11 +59,11 @@ impl<N: Nand> WearView for ChipWear<'_, N> {
 
     fn begun_bytes(&self) -> u64 {
         let (slots, shape) = (self.flash.slots(), self.flash.shape());
-        let unused = |id: HeadId| {
-            let content_slots = u64::from(shape.mode(id.mode()).content_slots().max(1));
-            u64::from(slots.room(id)) * self.block_bytes() / content_slots
+        let unused = |at: LaneId| {
+            let content_slots = u64::from(shape.mode(at.mode()).content_slots().max(1));
+            u64::from(slots.room(at)) * self.block_bytes() / content_slots
         };
-        HeadId::ALL.into_iter().map(unused).sum()
+        slots.lanes().all().map(unused).sum()
     }
 
     fn bits_per_cell(&self) -> u8 {

@@ -165,13 +165,13 @@ impl<N: Nand> Store<N> {
 
     /// What fades is not written to any more.
     fn leave_fading_heads(&mut self) -> Result<()> {
-        for id in HeadId::ALL {
+        for at in self.records.flash().slots().lanes().all() {
             let flash = self.records.log.flash_mut();
-            let fades = flash.slots().head(id).block().is_some_and(|block| flash.blocks().get(block).fading);
+            let fades = flash.slots().head(at).block().is_some_and(|block| flash.blocks().get(block).fading);
             if fades {
                 flash.flush_units()?;
                 self.records.follow_moved()?;
-                self.records.log.slots_mut().leave_block(id);
+                self.records.log.slots_mut().leave_block(at);
             }
         }
         Ok(())

@@ -29,7 +29,7 @@ fn write_hot(fs: &mut Fs<Chip>, ino: Ino, chunk: u64, byte: u8) {
     let bytes = [byte; 4096];
     let draft = Draft::data(ino, chunk, 4096, 1, true);
     let flash = records.log.flash_mut();
-    let slot = flash.append(HeadId::SlcHot, draft, &bytes, Purpose::of(Cause::Host)).unwrap();
+    let slot = flash.append(HeadId::SlcHot.into(), draft, &bytes, Purpose::of(Cause::Host)).unwrap();
     flash.end_group();
     records.set(key(ino, KeyKind::Data, chunk), Change::Put(Place::Run { slot, count: 1 })).unwrap();
 }

@@ -27,7 +27,7 @@ fn copies_leave_the_blocks_that_a_recovery_needs_while_a_head_has_room() {
         let records = store.records_mut();
         if records.flash().free().holds(block) {
             places.push((
-                place::place(records, &copy, place::SlotContent::Copies).head,
+                place::place(records, &copy, place::SlotContent::Copies).at.head,
                 records.flash().free_blocks() > records.space().recovery_blocks(),
             ));
             records.log.flash_mut().slots_mut().retire(block).unwrap();
@@ -146,7 +146,7 @@ fn one_bit_a_cell_fills_blocks_that_other_heads_left() {
         let ino = file(&mut fs, b"file");
         overwrite(&mut fs, ino);
         fs.store_mut().begin(Call::CHANGE).unwrap();
-        fs.store_mut().records_mut().log.flash_mut().open_fresh(left, Purpose::of(Cause::Host)).unwrap();
+        fs.store_mut().records_mut().log.flash_mut().open_fresh(left.into(), Purpose::of(Cause::Host)).unwrap();
         // It is filled in this mount already, and holds something live.
         fs.write(ino, 0, &[70; 4096], 1).and_then(|_| fs.sync()).unwrap();
         let chip = if cut {

@@ -24,7 +24,7 @@ fn a_head_goes_on_by_one_operation_of_the_chip_at_a_time() {
         loop {
             let before = fs.chip().operations();
             let flash = fs.store_mut().records_mut().log.flash_mut();
-            let ready = flash.prepare(HeadId::Slc, Purpose::of(Cause::Host)).unwrap();
+            let ready = flash.prepare(HeadId::Slc.into(), Purpose::of(Cause::Host)).unwrap();
             steps.push(fs.chip().operations() - before);
             if ready {
                 break;

@@ -1,0 +1,112 @@
+//! The lanes of all heads, each with the block that it fills.
+//!
+//! Invariant: every head has as many lanes as every other, one at least.
+
+use alloc::vec::Vec;
+
+use super::head::{Head, HeadId, LaneId};
+use crate::format::anchor::{HEADS, HeadAt};
+
+/// The lanes of all heads.
+pub struct Lanes {
+    /// The first lane of each head.
+    first: [Head; HEADS],
+    /// Their second lanes, their third ones, and so on.
+    others: Vec<Head>,
+    /// Lanes of each head.
+    count: u8,
+}
+
+impl Lanes {
+    /// So many lanes for each head, none of which stands in a block.
+    pub(super) fn new(count: u8) -> Self {
+        let others = (1..count).flat_map(|_| HeadId::ALL.map(|_| Head::new())).collect();
+        Self { first: HeadId::ALL.map(|_| Head::new()), others, count: count.max(1) }
+    }
+
+    /// A lane. Without so many lanes it is the first one.
+    pub fn get(&self, at: LaneId) -> &Head {
+        let [slc, native, meta, slc_hot] = &self.first;
+        let first = match at.head {
+            HeadId::Slc => slc,
+            HeadId::Native => native,
+            HeadId::Meta => meta,
+            HeadId::SlcHot => slc_hot,
+        };
+        if at.lane == 0 { first } else { self.others.get(other_index(at)).unwrap_or(first) }
+    }
+
+    /// A lane, to change it.
+    pub(super) fn get_mut(&mut self, at: LaneId) -> &mut Head {
+        let [slc, native, meta, slc_hot] = &mut self.first;
+        let first = match at.head {
+            HeadId::Slc => slc,
+            HeadId::Native => native,
+            HeadId::Meta => meta,
+            HeadId::SlcHot => slc_hot,
+        };
+        if at.lane == 0 { first } else { self.others.get_mut(other_index(at)).unwrap_or(first) }
+    }
+
+    /// Every lane, in the order of [`Lanes::all`].
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Head> {
+        self.first.iter().chain(&self.others)
+    }
+
+    /// The least figure of any lane.
+    pub(super) fn least(&self, figure: impl Fn(&Head) -> u64) -> u64 {
+        let [slc, native, meta, slc_hot] = &self.first;
+        let first = figure(slc).min(figure(native)).min(figure(meta)).min(figure(slc_hot));
+        self.others.iter().fold(first, |least, head| least.min(figure(head)))
+    }
+
+    /// The first lane that is so.
+    pub fn find(&self, is_so: impl Fn(&Head) -> bool) -> Option<LaneId> {
+        let index = self.iter().position(is_so)?;
+        self.all().nth(index)
+    }
+
+    /// The lanes of a head.
+    pub fn of_head(&self, head: HeadId) -> impl Iterator<Item = LaneId> + use<> {
+        (0..self.count).map(move |lane| LaneId { head, lane })
+    }
+
+    /// All lanes.
+    pub fn all(&self) -> impl Iterator<Item = LaneId> + use<> {
+        (0..self.count).flat_map(|lane| HeadId::ALL.map(|head| LaneId { head, lane }))
+    }
+
+    /// Those that write the log.
+    pub fn of_log(&self) -> impl Iterator<Item = LaneId> + use<> {
+        self.all().filter(|at| at.head != HeadId::Meta)
+    }
+
+    /// Where a lane stands, as anchors tell it; `None` without a block.
+    pub fn stands_at(&self, at: LaneId) -> Option<HeadAt> {
+        let head = self.get(at);
+        head.block().map(|block| HeadAt { head: at.head as u8, block, unit: head.unit() })
+    }
+}
+
+/// Where a lane that is not the first of its head stands among the others.
+fn other_index(at: LaneId) -> usize {
+    (usize::from(at.lane) - 1) * HEADS + at.head as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lane_of_every_head_is_another() {
+        let mut lanes = Lanes::new(3);
+        let all: Vec<LaneId> = lanes.all().collect();
+        assert_eq!((all.len(), lanes.of_log().count(), lanes.of_head(HeadId::Meta).count()), (12, 9, 3));
+        for (block, &at) in (0..).zip(&all) {
+            lanes.get_mut(at).start(block);
+        }
+        assert_eq!(lanes.find(|lane| lane.block() == Some(7)), Some(LaneId { head: HeadId::SlcHot, lane: 1 }));
+        let blocks: Vec<Option<u32>> = all.iter().map(|&at| lanes.get(at).block()).collect();
+        assert_eq!(blocks, (0..12).map(Some).collect::<Vec<_>>());
+    }
+}
