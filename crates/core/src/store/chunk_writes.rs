@@ -240,9 +240,7 @@ impl<N: Nand> FileChunks<'_, N> {
         if replaced.chunks.written().count > 0 {
             records.manager.heard_of_overwrite(ino);
         }
-        if records.flash().has_moved() {
-            records.follow_moved()?;
-        }
+        records.follow_moved()?;
         let tells_time = is_tick(time.ns) || !records.flash().shape().is_first(slot);
         Ok(BareChunk { replaced: replaced.chunks, tells_time })
     }

@@ -47,7 +47,7 @@ impl<N: Nand> Records<N> {
     }
 
     /// Writes out everything in memory and closes the group. With `sync` it is durable and promised afterwards.
-    pub fn commit(&mut self, sync: bool) -> Result<()> {
+    pub(super) fn commit(&mut self, sync: bool) -> Result<()> {
         let commit = Commit::of(self, sync);
         while !commit.step(self)? {}
         Ok(())
