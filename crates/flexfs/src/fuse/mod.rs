@@ -13,6 +13,7 @@ mod data;
 mod directory;
 mod handed_times;
 pub mod handover;
+mod kept_listings;
 mod kernel_cache;
 mod make;
 mod manner;

@@ -25,6 +25,7 @@ use super::connection::{LONG, Listings, NO_HANDLE, ONLY, negotiate};
 use super::data::{self, Writers};
 use super::directory::{list, look_up};
 use super::handed_times::{HandedTimes, TimesRequest};
+use super::kept_listings::KeptListings;
 use super::kernel_cache::KernelCache;
 use super::make::{self, Making};
 use super::recorded::Recorded;
@@ -47,15 +48,17 @@ pub struct Server {
     removed: RemovedInodes,
     handed_times: HandedTimes,
     listings: Listings,
+    kept_listings: KeptListings,
 }
 
 impl Server {
     pub fn new(volume: Arc<Volume>, chunk_bytes: u32, manner: MountManner) -> Self {
         let kernel_cache = Arc::<KernelCache>::default();
         let writers = Writers::new(Arc::clone(&kernel_cache));
+        let kept_listings = KeptListings::new(Arc::clone(&kernel_cache));
         let (removed, listings) = (RemovedInodes::default(), Listings::Seen);
         let handed_times = HandedTimes::default();
-        Self { volume, chunk_bytes, manner, kernel_cache, writers, removed, handed_times, listings }
+        Self { volume, chunk_bytes, manner, kernel_cache, writers, removed, handed_times, listings, kept_listings }
     }
 
     /// The kernel's cache, to be connected with it.
@@ -84,15 +87,23 @@ impl Server {
 
     /// A directory is being read.
     fn listed(&self, fs: &mut Recorded, dir: Ino) -> Result<(), Error> {
-        if self.manner.dates_listings() { self.manner.accessed(fs, dir) } else { Ok(()) }
+        if self.manner.dates_listings() {
+            return self.manner.accessed(fs, dir);
+        }
+        self.kept_listings.handed(dir);
+        Ok(())
     }
 
-    /// Has the kernel list moved directories anew, as they have another parent.
-    fn moved(&self, directories: [Option<Ino>; 2]) {
-        for dir in directories.into_iter().flatten() {
-            // A kernel that does not know a directory has no listing of it.
-            let _ = self.kernel_cache.drop_pages(dir);
-        }
+    /// Changes names in directories, and has the kernel list these anew.
+    fn change_names<T>(
+        &self,
+        directories: &[INodeNo],
+        change: impl FnOnce(&mut Recorded) -> Result<T, Error>,
+    ) -> Result<T, Errno> {
+        let result = self.volume.change(change);
+        // A change that fails may have been made in memory.
+        self.kept_listings.changed(directories.iter().map(|dir| dir.0));
+        result
     }
 
     fn answer_attr(&self, reply: ReplyAttr, result: Result<Attr, Errno>) {
@@ -156,6 +167,7 @@ impl Filesystem for Server {
 
     /// An inode needs no memory here for being known to the kernel, but for a removed directory.
     fn forget(&self, _req: &Request, ino: INodeNo, _nlookup: u64) {
+        self.kept_listings.forgotten(ino.0);
         if self.removed.forget(ino.0) {
             // Nobody waits for a sync of that. Where it fails it has been told; the next mount removes the directory.
             let _ = self.volume.read(|fs| fs.release(ino.0));
@@ -235,27 +247,27 @@ impl Filesystem for Server {
 
     fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
         let place = (parent.0, name.as_bytes());
-        let result = self.volume.change(|fs| make::create(fs, req, place, (mode, umask), rdev));
+        let result = self.change_names(&[parent], |fs| make::create(fs, req, place, (mode, umask), rdev));
         self.answer_entry(reply, result);
     }
 
     fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         let (place, mode) = ((parent.0, name.as_bytes()), kind::DIR | mode & PERMISSIONS);
-        let result = self.volume.change(|fs| make::create(fs, req, place, (mode, umask), 0));
+        let result = self.change_names(&[parent], |fs| make::create(fs, req, place, (mode, umask), 0));
         self.answer_entry(reply, result);
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        answer_empty(reply, self.volume.change(|fs| fs.unlink(parent.0, name.as_bytes(), stamp_ns())));
+        answer_empty(reply, self.change_names(&[parent], |fs| fs.unlink(parent.0, name.as_bytes(), stamp_ns())));
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let place = (parent.0, name.as_bytes());
-        answer_empty(reply, self.volume.change(|fs| self.removed.rmdir(fs, place, stamp_ns())));
+        answer_empty(reply, self.change_names(&[parent], |fs| self.removed.rmdir(fs, place, stamp_ns())));
     }
 
     fn symlink(&self, req: &Request, parent: INodeNo, link_name: &OsStr, target: &Path, reply: ReplyEntry) {
-        let result = self.volume.change(|fs| {
+        let result = self.change_names(&[parent], |fs| {
             let Making { node, .. } = Making::new(fs, req, parent.0, kind::SYMLINK, 0, 0)?;
             let target = target.as_os_str().as_bytes();
             fs.symlink(parent.0, link_name.as_bytes(), target, node.uid, node.gid, stamp_ns())
@@ -281,7 +293,7 @@ impl Filesystem for Server {
             _ => return reply.error(Errno::EINVAL),
         };
         let (place, new_place) = ((parent.0, name.as_bytes()), (newparent.0, newname.as_bytes()));
-        let result = self.volume.change(|fs| {
+        let result = self.change_names(&[parent, newparent], |fs| {
             let mode = if leaves_whiteout { make::whiteout(fs, req, parent.0, mode)? } else { mode };
             let target = fs.lookup(new_place.0, new_place.1).ok();
             let rename = |fs: &mut Recorded| {
@@ -296,13 +308,14 @@ impl Filesystem for Server {
             Ok(moved.map(|moved| moved.filter(is_directory).map(|moved| moved.ino)))
         });
         if let Ok(moved) = result {
-            self.moved(moved);
+            // A listing names the parent.
+            self.kept_listings.changed(moved.into_iter().flatten());
         }
         answer_empty(reply, result.map(|_| ()));
     }
 
     fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
-        let result = self.volume.change(|fs| fs.link(ino.0, newparent.0, newname.as_bytes(), stamp_ns()));
+        let result = self.change_names(&[newparent], |fs| fs.link(ino.0, newparent.0, newname.as_bytes(), stamp_ns()));
         self.answer_entry(reply, result);
     }
 
@@ -326,7 +339,7 @@ impl Filesystem for Server {
         reply: ReplyCreate,
     ) {
         let (place, mode) = ((parent.0, name.as_bytes()), kind::FILE | mode & PERMISSIONS);
-        let result = self.volume.change(|fs| {
+        let result = self.change_names(&[parent], |fs| {
             let attr = make::create(fs, req, place, (mode, umask), 0)?;
             fs.open(attr.ino)?;
             Ok(attr)

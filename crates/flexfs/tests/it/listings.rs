@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{CWD, Dir, Mode, RenameFlags, fchmod, fstat, renameat_with};
+use rustix::fs::{CWD, Dir, Mode, RawDir, RenameFlags, fchmod, fstat, renameat_with};
 use rustix::io::Errno;
 
 use crate::common::{Mount, assert_clean, image, mount_type, run};
@@ -60,6 +60,54 @@ fn a_listing_shows_what_was_changed_before_it() {
     }
     mount.unmount();
     assert_clean(&image);
+}
+
+/// The next batch of a listing, as one call of the kernel gives it: nothing at its end.
+fn batch<Handle: std::os::fd::AsFd>(listing: &mut RawDir<'_, Handle>) -> Vec<String> {
+    let mut names = Vec::new();
+    while let Some(entry) = listing.next() {
+        names.push(entry.unwrap().file_name().to_str().unwrap().to_owned());
+        if listing.is_buffer_empty() {
+            break;
+        }
+    }
+    names
+}
+
+/// The kernel does not look whether the listing that it keeps has gone stale while a reader is in the middle: that reader
+/// went on in what another had begun before the change.
+#[test]
+fn a_listing_does_not_go_on_in_an_older_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mount = Mount::new(&image(dir.path(), "16MiB"));
+    type Change = fn(&Path, &str);
+    let changes: [Change; 4] = [
+        |dir, last| fs::remove_file(dir.join(last)).unwrap(),
+        |dir, last| fs::rename(dir.join(last), dir.join("../elsewhere")).unwrap(),
+        |dir, last| fs::rename(dir.join(last), dir.join("a")).unwrap(),
+        |dir, last| renameat_with(CWD, dir.join("../outside"), CWD, dir.join(last), RenameFlags::EXCHANGE).unwrap(),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let listed = mount.join(number.to_string());
+        fs::create_dir(&listed).unwrap();
+        fs::create_dir_all(mount.join("outside")).unwrap();
+        for name in ["a", "b", "c", "d"] {
+            fs::write(listed.join(name), "x").unwrap();
+        }
+        let (older, newer) = (File::open(&listed).unwrap(), File::open(&listed).unwrap());
+        let (mut older_bytes, mut newer_bytes) = (Vec::with_capacity(4096), Vec::with_capacity(4096));
+        let mut older = RawDir::new(&older, older_bytes.spare_capacity_mut());
+        let mut newer = RawDir::new(&newer, newer_bytes.spare_capacity_mut());
+        let before = batch(&mut older);
+        assert_eq!(before.len(), 6, "{before:?}");
+        change(&listed, &before[5]);
+        let mut after = batch(&mut newer);
+        assert_eq!(batch(&mut older), [""; 0]);
+        after.extend(batch(&mut newer));
+        let expected = names(&listed);
+        assert_eq!(after.iter().filter(|name| *name != "." && *name != "..").count(), expected.len(), "{after:?}");
+    }
+    mount.unmount();
 }
 
 /// The listing of a moved directory was kept, and its `..` led to the parent before.
