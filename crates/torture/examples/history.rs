@@ -35,7 +35,11 @@ fn parse() -> Result<Plan, String> {
     let compression = if take("--lz4", "no") == "yes" { Compression::Lz4 } else { Compression::None };
     let cache_bytes = number(take("--cache", "262144"))? as usize;
     let policy = Policy::from_text(&mode).map_err(|wrong| format!("{mode}: {wrong}"))?;
-    let options = MountOptions { policy, compression, cache_bytes, ..MountOptions::default() };
+    let lanes = match number(take("--lanes", "0"))? {
+        0 => None,
+        lanes => Some(lanes as u8),
+    };
+    let options = MountOptions { policy, compression, cache_bytes, lanes, ..MountOptions::default() };
     let profile = take("--profile", "flexfs-mlc");
     let (blocks, pages) = (number(take("--blocks", "64"))? as u32, number(take("--pages", "16"))? as u32);
     let seeds = take("--seeds", "1..10");

@@ -59,7 +59,9 @@ impl<N: Nand> Flash<N> {
             if current == self.anchors.newest {
                 self.anchors.end = unit + 1;
             }
-            if self.program_anchor(block, unit, &anchor)? {
+            // Among several lanes each block that is named begins a chain.
+            let chains = self.slots.lanes.are_several().then(|| anchor.clone().listing_chains());
+            if self.program_anchor(block, unit, chains.as_ref().unwrap_or(&anchor))? {
                 (self.anchors.newest, self.anchors.end) = (current, unit + 1);
                 self.anchors.last = Some(anchor.clone());
                 self.anchors.takeover = self.anchors.takeover.after_anchor();

@@ -50,6 +50,11 @@ impl Draft {
         Self { copy: true, ..Self::nodes(len, false) }
     }
 
+    /// Whether it is data of a caller.
+    pub fn is_of_caller(&self) -> bool {
+        self.kind == Kind::Data && !self.copy
+    }
+
     /// A page of the index or of the block table; `number` is its level, or which page it is.
     pub fn page(kind: Kind, number: u64, len: u32) -> Self {
         Self { kind, ..Self { chunk: number, ..Self::nodes(len, false) } }

@@ -8,10 +8,12 @@
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::ops::{Deref, DerefMut};
 
 use nand::CellMode;
 
+use super::dies::HomeDies;
 use crate::format::anchor::ANCHOR_BLOCKS;
 use crate::format::table::{BlockEntry, Use};
 
@@ -392,18 +394,29 @@ impl BlockTable {
     }
 
     /// The reusable block to take next: not failing, least erased, or most, erased ones first. The last
-    /// ones that anchors may stand in are kept for them, unless there is no other.
-    pub fn pick(&self, horizon: Horizon, take: Take) -> Option<u32> {
+    /// ones that anchors may stand in are kept for them, unless there is no other. A lane takes one of its home, if that has
+    /// any; among equal ones one of the die with the most.
+    pub fn pick(&self, horizon: Horizon, take: Take, home: HomeDies) -> Option<u32> {
         let turn = self.turns(horizon, take);
-        self.free(horizon).min_by_key(|&(number, block)| turn(number, block)).map(|(number, _)| number)
+        if !home.are_some() {
+            return self.free(horizon).min_by_key(|&(number, block)| turn(number, block)).map(|(number, _)| number);
+        }
+        let of_die = home.count_each(self.free(horizon).map(|(number, _)| number));
+        let free_beside = |block: u32| of_die.get(block as usize % of_die.len().max(1)).copied().unwrap_or(0);
+        let key = |number, block: &Block| {
+            let (kept, wear, unerased, for_anchors) = turn(number, block);
+            (kept, !home.hold(number), wear, unerased, for_anchors, Reverse(free_beside(number)))
+        };
+        self.free(horizon).min_by_key(|&(number, block)| key(number, block)).map(|(number, _)| number)
     }
 
-    /// The first of the so many blocks to be taken next that is not erased.
-    pub fn pick_to_erase(&self, horizon: Horizon, ahead_blocks: u32) -> Option<u32> {
+    /// The first of the so many blocks to be taken next by a lane at home there that is not erased.
+    pub fn pick_to_erase(&self, horizon: Horizon, ahead_blocks: u32, home: HomeDies) -> Option<u32> {
         let turn = self.turns(horizon, Take::LeastWorn);
-        let unerased = self.free(horizon).filter(|(_, block)| !block.entry.erased);
+        let free = || self.free(horizon).filter(move |&(number, _)| home.hold(number));
+        let unerased = free().filter(|(_, block)| !block.entry.erased);
         let (next, number) = unerased.map(|(number, block)| (turn(number, block), number)).min()?;
-        let before = self.free(horizon).filter(|&(number, block)| turn(number, block) < next);
+        let before = free().filter(|&(number, block)| turn(number, block) < next);
         (before.take(ahead_blocks as usize).count() < ahead_blocks as usize).then_some(number)
     }
 
@@ -527,7 +540,7 @@ mod tests {
         let entries = (0..20).map(|number| BlockEntry { erases: erases(number), ..BlockEntry::default() });
         let mut table = BlockTable::new(entries.collect(), 1000);
         let mut taken = Vec::new();
-        while let Some(number) = table.pick(Horizon::default(), Take::LeastWorn) {
+        while let Some(number) = table.pick(Horizon::default(), Take::LeastWorn, HomeDies::ALL) {
             taken.push(number);
             table.get_mut(number).unwrap().open = true;
         }
@@ -542,7 +555,7 @@ mod tests {
         let entries = [7, 10, 9, 8, 12];
         let mut table = BlockTable::new(entries.into_iter().map(entry).collect(), 10);
         let mut taken = |take| {
-            let number = table.pick(Horizon::default(), take).unwrap();
+            let number = table.pick(Horizon::default(), take, HomeDies::ALL).unwrap();
             table.get_mut(number).unwrap().open = true;
             entries[number as usize]
         };
@@ -554,8 +567,9 @@ mod tests {
         let entry = |erases| BlockEntry { erases, erased: true, ..BlockEntry::default() };
         let entries = [10, 8, 9];
         let mut table = BlockTable::new(entries.into_iter().map(entry).collect(), 10);
-        let taken =
-            |table: &BlockTable, take| table.pick(Horizon::default(), take).map(|number| entries[number as usize]);
+        let taken = |table: &BlockTable, take| {
+            table.pick(Horizon::default(), take, HomeDies::ALL).map(|number| entries[number as usize])
+        };
         assert_eq!(taken(&table, Take::Settling), Some(8), "the block is taken again in this life");
         table.set_settling(true);
         assert_eq!(taken(&table, Take::Settling), Some(9));

@@ -2,14 +2,19 @@
 //!
 //! Invariant: a block is counted only where the reuse rule (see `blocks`) allows it, by how far the log has got.
 
-use nand::Nand;
+use nand::{Geometry, Nand};
 
 use super::Flash;
 use super::blocks::{BlockTable, Horizon, Take};
+use super::dies::HomeDies;
+use super::head::{HeadId, LaneId};
+use super::lanes::Lanes;
 
 /// A look at the blocks that can be taken.
 pub struct Free<'a> {
     blocks: &'a BlockTable,
+    lanes: &'a Lanes,
+    geometry: &'a Geometry,
     /// How far the log has got.
     horizon: Horizon,
     /// The same without the last pages, which a cut may take.
@@ -32,7 +37,8 @@ impl<'a> Free<'a> {
         };
         let soon = Horizon { committed_seq: numbers.committed(), safe_copy: numbers.copies(), ..horizon };
         let sealed = Horizon { committed_seq: numbers.ended(), ..soon };
-        Self { blocks: slots.blocks(), horizon, certain, soon, sealed }
+        let (blocks, lanes, geometry) = (slots.blocks(), slots.lanes(), &slots.shape().geometry);
+        Self { blocks, lanes, geometry, horizon, certain, soon, sealed }
     }
 
     /// Blocks that can be taken.
@@ -55,6 +61,12 @@ impl<'a> Free<'a> {
         self.blocks.reusable_count(self.certain)
     }
 
+    /// Blocks of a lane's home that can be taken.
+    pub fn at_home(&self, at: LaneId) -> u32 {
+        let home = self.lanes.home(self.geometry, at);
+        self.blocks.free(self.horizon).filter(|&(number, _)| home.hold(number)).count() as u32
+    }
+
     /// Whether a block can be erased and used for something new.
     pub fn holds(&self, block: u32) -> bool {
         self.blocks.reusable(block, self.horizon)
@@ -65,14 +77,15 @@ impl<'a> Free<'a> {
         (0..self.blocks.len()).any(|block| self.blocks.waits_for_checkpoint(block, self.horizon))
     }
 
-    /// The first of the so many blocks to be taken next that is not erased yet.
+    /// The first of the so many blocks that a lane takes next which is not erased yet.
     pub fn next_to_erase(&self, ahead_blocks: u32) -> Option<u32> {
-        self.blocks.pick_to_erase(self.horizon, ahead_blocks)
+        let mut homes = self.lanes.of_head(HeadId::Slc).map(|at| self.lanes.home(self.geometry, at));
+        homes.find_map(|home| self.blocks.pick_to_erase(self.horizon, ahead_blocks, home))
     }
 
     /// Erases of the most worn block that can be taken.
     pub fn worn_erases(&self) -> u32 {
-        let worn = self.blocks.pick(self.horizon, Take::MostWorn);
+        let worn = self.blocks.pick(self.horizon, Take::MostWorn, HomeDies::ALL);
         worn.map_or(0, |number| self.blocks.get(number).entry.erases)
     }
 

@@ -86,10 +86,10 @@ impl From<HeadId> for LaneId {
     }
 }
 
-/// Where a lane can go on: the block it stands in, and the next unit of that.
+/// Where a lane of a head can go on: a block that it stood in, and the next unit of that.
 #[derive(Clone, Copy, Debug)]
 pub struct Tail {
-    pub at: LaneId,
+    pub head: HeadId,
     pub block: u32,
     pub unit: u32,
 }
@@ -178,6 +178,11 @@ impl Head {
     /// The unit of that block to program next.
     pub fn unit(&self) -> u32 {
         self.unit
+    }
+
+    /// Whether slots wait for others of their unit.
+    pub fn is_gathering(&self) -> bool {
+        self.filled > 0
     }
 
     /// Starts a fresh block.

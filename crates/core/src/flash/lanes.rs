@@ -4,7 +4,11 @@
 
 use alloc::vec::Vec;
 
+use nand::Geometry;
+
+use super::dies::HomeDies;
 use super::head::{Head, HeadId, LaneId};
+use super::shape::ModeShape;
 use crate::format::anchor::{HEADS, HeadAt};
 
 /// The lanes of all heads.
@@ -22,6 +26,21 @@ impl Lanes {
     pub(super) fn new(count: u8) -> Self {
         let others = (1..count).flat_map(|_| HeadId::ALL.map(|_| Head::new())).collect();
         Self { first: HeadId::ALL.map(|_| Head::new()), others, count: count.max(1) }
+    }
+
+    /// Lanes of each head.
+    pub fn count(&self) -> u8 {
+        self.count
+    }
+
+    /// Whether each head has more than one.
+    pub fn are_several(&self) -> bool {
+        self.count > 1
+    }
+
+    /// The dies that a lane is at home on.
+    pub fn home(&self, geometry: &Geometry, at: LaneId) -> HomeDies {
+        HomeDies::of(geometry, self.count, at.lane)
     }
 
     /// A lane. Without so many lanes it is the first one.
@@ -60,6 +79,23 @@ impl Lanes {
         self.others.iter().fold(first, |least, head| least.min(figure(head)))
     }
 
+    /// The lane of a head that gathers a unit, if one does.
+    pub fn gathering(&self, head: HeadId) -> Option<LaneId> {
+        self.of_head(head).find(|&at| self.get(at).is_gathering())
+    }
+
+    /// Slots that the lanes of a head have left in their blocks.
+    pub fn room(&self, head: HeadId, shape: &ModeShape) -> u32 {
+        self.of_head(head).map(|at| self.get(at).room(shape)).sum()
+    }
+
+    /// The lane of a head without a block that `block` suits best: one that is at home there, else any.
+    pub fn vacant(&self, head: HeadId, geometry: &Geometry, block: u32) -> Option<LaneId> {
+        let mut vacant = self.of_head(head).filter(|&at| self.get(at).block().is_none());
+        let home = vacant.clone().find(|&at| self.home(geometry, at).hold(block));
+        home.or_else(|| vacant.next())
+    }
+
     /// The first lane that is so.
     pub fn find(&self, is_so: impl Fn(&Head) -> bool) -> Option<LaneId> {
         let index = self.iter().position(is_so)?;
@@ -67,7 +103,7 @@ impl Lanes {
     }
 
     /// The lanes of a head.
-    pub fn of_head(&self, head: HeadId) -> impl Iterator<Item = LaneId> + use<> {
+    pub fn of_head(&self, head: HeadId) -> impl Iterator<Item = LaneId> + Clone + use<> {
         (0..self.count).map(move |lane| LaneId { head, lane })
     }
 

@@ -9,6 +9,7 @@ pub mod append;
 pub mod block_test;
 pub mod blocks;
 pub mod cache;
+pub mod dies;
 mod erase;
 pub mod free;
 pub mod head;
@@ -30,14 +31,13 @@ use self::anchor_log::AnchorLog;
 use self::block_test::BlockTest;
 use self::blocks::{BlockTable, Horizon, Take};
 use self::free::Free;
-use self::head::{Exposed, Head};
+use self::head::{Exposed, Head, LaneId};
 use self::numbers::Numbers;
 use self::shape::Shape;
-use self::slots::{By, Release, Slots};
+use self::slots::{By, ChipSetup, Release, Slots};
 use crate::error::Error;
 use crate::format::anchor::HeadAt;
 use crate::format::place::Slot;
-use crate::format::table::BlockEntry;
 use crate::format::tag::Tag;
 
 /// Pages that a step of internal work reads at most. One that programs a page reads one.
@@ -56,6 +56,13 @@ pub struct Moved {
 pub struct MovedPage {
     pub from: Slot,
     pub to: Slot,
+}
+
+/// Where a lane stood at a checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneAt {
+    pub lane: LaneId,
+    pub at: HeadAt,
 }
 
 /// In which part of its life a mount is.
@@ -116,10 +123,10 @@ pub struct Flash<N: Nand> {
 }
 
 impl<N: Nand> Flash<N> {
-    /// A flash manager over a chip whose blocks are as `entries` says.
-    pub fn new(nand: N, shape: Shape, seed: u32, entries: Vec<BlockEntry>, cache_slots: usize, phase: Phase) -> Self {
+    /// A flash manager over a chip.
+    pub fn new(nand: N, chip: ChipSetup, cache_slots: usize, phase: Phase) -> Self {
         Self {
-            slots: Slots::new(nand, shape, seed, entries, cache_slots),
+            slots: Slots::new(nand, chip, cache_slots),
             anchors: AnchorLog::default(),
             numbers: Numbers::default(),
             phase,
@@ -269,7 +276,7 @@ impl<N: Nand> Flash<N> {
 
     /// A checkpoint is durable that stands for the log up to this record and this copy, where the heads stood there: what
     /// those emptied is free, and what is on pages before is certain.
-    pub fn free_up_to(&mut self, seq: u64, copy: u64, heads: &[HeadAt]) {
+    pub fn free_up_to(&mut self, seq: u64, copy: u64, heads: &[LaneAt]) {
         let horizon = self.horizon();
         self.slots.blocks.settle(Horizon {
             committed_seq: horizon.committed_seq.min(seq),
@@ -277,11 +284,8 @@ impl<N: Nand> Flash<N> {
             ..horizon
         });
         for lane in self.slots.lanes().of_log() {
-            let stayed = match self.slots.lanes().stands_at(lane) {
-                Some(now) => heads.contains(&now),
-                None => heads.iter().all(|then| then.head != lane.head as u8),
-            };
-            if stayed {
+            let then = heads.iter().find(|then| then.lane == lane).map(|then| then.at);
+            if self.slots.lanes().stands_at(lane) == then {
                 self.slots.head_mut(lane).cover();
             }
         }

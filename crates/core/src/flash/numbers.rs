@@ -20,11 +20,23 @@ pub struct Numbers {
     durable_era: u64,
     /// Log blocks opened since the last checkpoint began.
     opened: u32,
+    /// Blocks opened since mount for pages of the index and of the block table.
+    opened_for_pages: u32,
 }
 
 impl Default for Numbers {
     fn default() -> Self {
-        Self { next: 1, ended: 1, committed: 1, promised: 1, copies: 0, era: 1, durable_era: 1, opened: 0 }
+        Self {
+            next: 1,
+            ended: 1,
+            committed: 1,
+            promised: 1,
+            copies: 0,
+            era: 1,
+            durable_era: 1,
+            opened: 0,
+            opened_for_pages: 0,
+        }
     }
 }
 
@@ -67,6 +79,11 @@ impl Numbers {
     /// Log blocks opened since the last checkpoint began.
     pub fn opened(&self) -> u32 {
         self.opened
+    }
+
+    /// Blocks opened since mount for pages of the index and of the block table.
+    pub fn opened_for_pages(&self) -> u32 {
+        self.opened_for_pages
     }
 
     /// Whether all that was appended is in complete groups.
@@ -114,6 +131,11 @@ impl Numbers {
     /// One more log block is open.
     pub(super) fn open_block(&mut self) {
         self.opened += 1;
+    }
+
+    /// One more block for pages is open.
+    pub(super) fn open_block_of_pages(&mut self) {
+        self.opened_for_pages += 1;
     }
 
     /// A checkpoint begins.

@@ -13,7 +13,7 @@ use super::head::{Exposed, Head, HeadId, LaneId, Tail};
 use super::slots::Slots;
 use super::{Flash, Purpose};
 use crate::error::{Error, Result};
-use crate::format::anchor::{NAMES_MAX, Named};
+use crate::format::anchor::{Named, names_max};
 use crate::format::summary;
 use crate::format::tag::{Kind, TAG_BYTES, Tag};
 
@@ -65,7 +65,7 @@ impl<N: Nand> Flash<N> {
             _ => false,
         };
         if !sealed {
-            match self.name(at, next) {
+            match self.name(at, full, next) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 Err(error) => {
@@ -94,7 +94,9 @@ impl<N: Nand> Flash<N> {
             Take::LeastWorn if at.head == HeadId::Native => Take::Settling,
             take => take,
         };
-        let Some(next) = self.slots.blocks.pick(self.horizon(), take) else { return Err(self.slots.outage.ran_out()) };
+        let home = self.slots.lanes.home(&self.slots.shape.geometry, at);
+        let next = self.slots.blocks.pick(self.horizon(), take, home);
+        let Some(next) = next else { return Err(self.slots.outage.ran_out()) };
         if !self.slots.blocks.get(next).entry.erased {
             // One that is erased is picked again, unless that failed.
             if self.slots.look_for_pages(next, purpose.cause)? {
@@ -179,28 +181,34 @@ impl<N: Nand> Flash<N> {
             at.head.mark(&mut found.entry);
         }
         self.slots.head_mut(at).start(block);
-        if at.head != HeadId::Meta {
-            self.numbers.open_block();
+        match at.head {
+            HeadId::Meta => self.numbers.open_block_of_pages(),
+            _ => self.numbers.open_block(),
         }
     }
 
     /// One step towards naming a block in an anchor, so that replay finds it: everything that is gathered is programmed before,
-    /// a unit in a step. Whether it is named.
-    fn name(&mut self, at: LaneId, block: u32) -> Result<bool> {
+    /// a unit in a step. Where the head has several lanes, the anchor says of which block this is the next. Whether it is
+    /// named.
+    fn name(&mut self, at: LaneId, full: Option<u32>, block: u32) -> Result<bool> {
         if !self.phase.is_logged() || at.head == HeadId::Meta {
             return Ok(true);
         }
+        let (head, era, named) = (at.head as u8, self.numbers.era(), self.anchors.names.len());
+        let lanes = &self.slots.lanes;
+        let left = full.filter(|_| lanes.are_several()).map(|full| Named::after(head, full));
+        let names = left.into_iter().chain([Named { head, block }]);
         let outcome = match self.flush_unit() {
             Ok(true) => return Ok(false),
-            Ok(false) if self.anchors.names.len() < NAMES_MAX => {
-                self.anchors.names.push((Named { head: at.head as u8, block }, self.numbers.era()));
+            Ok(false) if named + names.clone().count() <= names_max(self.slots.lanes.count()) => {
+                self.anchors.names.extend(names.map(|named| (named, era)));
                 self.rewrite_anchor()
             }
             Ok(false) => Err(Error::NoSpace),
             Err(error) => Err(error),
         };
         if outcome.is_err() {
-            self.anchors.names.retain(|(named, _)| named.block != block);
+            self.anchors.names.truncate(named);
             if let Some(mut found) = self.slots.blocks.get_mut(block) {
                 found.open = false;
             }
@@ -210,12 +218,13 @@ impl<N: Nand> Flash<N> {
 }
 
 impl<N: Nand> Slots<N> {
-    /// Goes on in a block that an earlier mount left open; not where the block table says that it is no block of that head, or
-    /// that it failed.
+    /// Goes on in a block that an earlier mount left open, by a lane of the head that has none; not where the block table says
+    /// that it is no block of that head, or that it failed.
     pub fn reopen(&mut self, tail: Tail) {
-        let Tail { at, block, unit } = tail;
+        let Tail { head, block, unit } = tail;
         let entry = self.blocks.get(block).entry;
-        if !at.head.owns(&entry) || entry.failing {
+        let Some(at) = self.lanes.vacant(head, &self.shape.geometry, block) else { return };
+        if !head.owns(&entry) || entry.failing {
             return;
         }
         let shape = self.shape.mode(at.mode());

@@ -56,6 +56,16 @@ impl Release {
     }
 }
 
+/// What is known of a chip before its block table is read, and how it is written to.
+pub struct ChipSetup {
+    pub shape: Shape,
+    /// Seeds every checksum but the anchors'.
+    pub seed: u32,
+    pub entries: Vec<BlockEntry>,
+    /// Lanes of each head.
+    pub lanes: u8,
+}
+
 /// The slots of a chip.
 pub struct Slots<N: Nand> {
     pub(super) nand: N,
@@ -81,7 +91,8 @@ pub struct Slots<N: Nand> {
 }
 
 impl<N: Nand> Slots<N> {
-    pub(super) fn new(nand: N, shape: Shape, seed: u32, entries: Vec<BlockEntry>, cache_slots: usize) -> Self {
+    pub(super) fn new(nand: N, chip: ChipSetup, cache_slots: usize) -> Self {
+        let ChipSetup { shape, seed, entries, lanes } = chip;
         let endurance = nand.endurance(CellMode::Native);
         Self {
             nand,
@@ -89,7 +100,7 @@ impl<N: Nand> Slots<N> {
             seed,
             blocks: BlockTable::new(entries, endurance),
             cache: SlotCache::new(cache_slots),
-            lanes: Lanes::new(1),
+            lanes: Lanes::new(lanes),
             stash: Vec::new(),
             written_bytes: [0; Cause::ALL.len()],
             corrupt_reads: 0,
@@ -228,8 +239,7 @@ impl<N: Nand> Slots<N> {
     }
 
     /// Slots a lane has left in its block.
-    pub fn room(&self, at: impl Into<LaneId>) -> u32 {
-        let at = at.into();
+    pub fn room(&self, at: LaneId) -> u32 {
         self.head(at).room(self.shape.mode(at.mode()))
     }
 

@@ -25,8 +25,8 @@ pub const VERSION: u32 = 3;
 pub const HEADS: usize = 4;
 /// Longest label, bytes.
 pub const LABEL_BYTES: usize = 32;
-/// Names given between checkpoints that space is kept for.
-pub const NAMES_MAX: usize = 32;
+/// Names given between checkpoints that space is kept for beside those of the lanes.
+const NAMES_BESIDE: usize = 28;
 /// Heads that every anchor has space for, and names given between checkpoints, beside some changes.
 const HEADS_FIT: usize = 32;
 const NAMES_FIT: usize = 64;
@@ -47,6 +47,14 @@ pub fn half_used(units: u32) -> u32 {
     (ordinary_units(units) / 2).max(1)
 }
 
+/// In the number of a block that is named: it is none to be followed, but where a chain ends.
+const CHAIN_END: u32 = 1 << 31;
+
+/// Names given between checkpoints that space is kept for where each head has so many lanes.
+pub fn names_max(lanes: u8) -> usize {
+    NAMES_BESIDE + HEADS * usize::from(lanes)
+}
+
 /// Where a head will write next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadAt {
@@ -60,6 +68,18 @@ pub struct HeadAt {
 pub struct Named {
     pub head: u8,
     pub block: u32,
+}
+
+impl Named {
+    /// Says that the chain which ends in `block` goes on in the block named next.
+    pub fn after(head: u8, block: u32) -> Self {
+        Self { head, block: block | CHAIN_END }
+    }
+
+    /// Where the chain ends that goes on in the block named next, if that is what is said.
+    pub fn chain_end(self) -> Option<u32> {
+        (self.block & CHAIN_END != 0).then_some(self.block & !CHAIN_END)
+    }
 }
 
 /// What an anchor says.
@@ -165,9 +185,14 @@ pub enum NotAnchor {
     Version(u32),
 }
 
-/// How many changed block entries fit beside `tables` table pages.
-pub fn changes_max(slot_bytes: usize, tables: usize) -> usize {
-    changes_beside(slot_bytes, tables, HEADS, NAMES_MAX)
+/// How many changed block entries fit beside `tables` table pages where each head has so many lanes.
+pub fn changes_max(slot_bytes: usize, tables: usize, lanes: u8) -> usize {
+    changes_beside(slot_bytes, tables, HEADS * usize::from(lanes), names_max(lanes))
+}
+
+/// Whether some changes fit beside them.
+pub fn fits_lanes(slot_bytes: usize, tables: usize, lanes: u8) -> bool {
+    changes_max(slot_bytes, tables, lanes) >= CHANGES_FIT
 }
 
 /// Whether the pages of a block table fit an anchor beside as many heads and names as there may ever be, and some changes.
@@ -251,6 +276,22 @@ impl Anchor {
         }
         out.resize(slot_bytes, 0);
         out
+    }
+
+    /// The same where heads have several lanes: with one entry or none of a head, whoever reads it would take its names for one
+    /// chain, so the first of them are listed as heads that stand at the beginning of their blocks.
+    pub fn listing_chains(mut self) -> Self {
+        for head in 0..HEADS as u8 {
+            while self.heads.iter().filter(|at| at.head == head).count() < 2
+                && let Some(first) = self.names.iter().position(|named| named.head == head)
+            {
+                let Named { block, .. } = self.names.remove(first);
+                if block & CHAIN_END == 0 {
+                    self.heads.push(HeadAt { head, block, unit: 0 });
+                }
+            }
+        }
+        self
     }
 
     fn flags(&self) -> u32 {

@@ -13,7 +13,7 @@ use super::delta::{Change, Delta};
 use super::tree::{Found, Tree, clip};
 use crate::error::Result;
 use crate::flash::append::Draft;
-use crate::flash::head::HeadId;
+use crate::flash::head::LaneId;
 use crate::flash::{Flash, Purpose, STEP_READS};
 use crate::format::key::{KEY_END, Key};
 use crate::format::page::{self, Entry, LEVELS_MAX};
@@ -58,12 +58,12 @@ impl Merge {
         }
     }
 
-    /// Writes at most one page. The new tree, when it is complete.
-    pub fn step<N: Nand>(&mut self, flash: &mut Flash<N>, frozen: &Delta) -> Result<Option<Tree>> {
+    /// Writes at most one page, to this lane. The new tree, when it is complete.
+    pub fn step<N: Nand>(&mut self, flash: &mut Flash<N>, to: LaneId, frozen: &Delta) -> Result<Option<Tree>> {
         let capacity = page::capacity(flash.shape().slot_bytes);
         // Whatever opens a block comes before anything is read: a step does one or the other.
         let writes = !self.carry.is_empty() || self.next_change(frozen).is_some();
-        if writes && !flash.prepare(HeadId::Meta.into(), Purpose::of(Cause::Metadata))? {
+        if writes && !flash.prepare(to, Purpose::of(Cause::Metadata))? {
             return Ok(None);
         }
         let reads = flash.slots().reads();
@@ -73,7 +73,7 @@ impl Merge {
                 return Ok(None);
             }
             if self.carry.len() > capacity {
-                return self.write_after(flash, capacity, reads);
+                return self.write_after(flash, to, reads);
             }
             if self.pull_next(flash, frozen, capacity)? {
                 continue;
@@ -86,7 +86,7 @@ impl Merge {
                 return Ok(Some(self.tree(Some((*slot, self.level)))));
             }
             if !self.carry.is_empty() {
-                return self.write_after(flash, capacity, reads);
+                return self.write_after(flash, to, reads);
             }
             if self.next_change(frozen).is_some() {
                 continue;
@@ -100,9 +100,9 @@ impl Merge {
     }
 
     /// Writes a page, unless too much was read since a step began after so many reads.
-    fn write_after<N: Nand>(&mut self, flash: &mut Flash<N>, capacity: usize, reads: u64) -> Result<Option<Tree>> {
+    fn write_after<N: Nand>(&mut self, flash: &mut Flash<N>, to: LaneId, reads: u64) -> Result<Option<Tree>> {
         if flash.slots().reads() - reads <= 1 {
-            self.write(flash, capacity)?;
+            self.write(flash, to)?;
         }
         Ok(None)
     }
@@ -178,7 +178,8 @@ impl Merge {
     }
 
     /// Writes the first page's worth of the carry: evenly split, or packed where keys only grow.
-    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, capacity: usize) -> Result<()> {
+    fn write<N: Nand>(&mut self, flash: &mut Flash<N>, to: LaneId) -> Result<()> {
+        let capacity = page::capacity(flash.shape().slot_bytes);
         let count = if self.done >= KEY_END && self.level == 0 {
             self.carry.len().min(capacity)
         } else {
@@ -190,7 +191,7 @@ impl Merge {
         let bytes = page::encode(self.level, entries, flash.shape().slot_bytes);
         let draft = Draft::page(Kind::Index, u64::from(self.level), bytes.len() as u32);
         // Only what is on flash leaves the carry: a full chip may end the step here, and another will go on.
-        let slot = flash.append(HeadId::Meta.into(), draft, &bytes, Purpose::of(Cause::Metadata))?;
+        let slot = flash.append(to, draft, &bytes, Purpose::of(Cause::Metadata))?;
         self.carry.drain(..count);
         flash.slots_mut().retain(Place::Run { slot, count: 1 });
         flash.slots_mut().keep(slot, bytes.into());

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::flash::block_test::{ReadsBack, Tester};
 use crate::flash::newest;
 use crate::flash::shape::{Shape, slot_bytes};
-use crate::flash::slots::Slots;
+use crate::flash::slots::{ChipSetup, Slots};
 use crate::flash::{Flash, Phase};
 use crate::format::anchor::{ANCHOR_BLOCKS, LABEL_BYTES, fits_tables};
 use crate::format::cells::CellRecord;
@@ -101,7 +101,8 @@ pub fn format<N: Nand>(nand: &mut N, options: &FormatOptions) -> Result<()> {
     if good < 2 {
         return Err(Error::Unsuitable("fewer than two of its first 16 blocks are good"));
     }
-    let mut flash = Flash::new(nand, shape, volume_seed(&options.volume_id), entries, 64, Phase::Formatting);
+    let chip = ChipSetup { shape, seed: volume_seed(&options.volume_id), entries, lanes: 1 };
+    let mut flash = Flash::new(nand, chip, 64, Phase::Formatting);
     if !options.blank {
         erase_all(&mut flash)?;
         // A block that was not erased may hold anchors of the volume before.

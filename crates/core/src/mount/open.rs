@@ -15,9 +15,9 @@ use crate::flash::blocks::BlockTable;
 use crate::flash::head::{HeadId, Tail};
 use crate::flash::newest::{self, Found};
 use crate::flash::shape::Shape;
-use crate::flash::slots::Slots;
+use crate::flash::slots::{ChipSetup, Slots};
 use crate::flash::{Flash, Phase};
-use crate::format::anchor::{ANCHOR_BLOCKS, Anchor};
+use crate::format::anchor::{ANCHOR_BLOCKS, Anchor, fits_lanes};
 use crate::format::inode::{Inode, ROOT_INO, kind};
 use crate::format::key::{KEY_END, Key, KeyKind, key, offset_of};
 use crate::format::place::NO_SLOT;
@@ -50,7 +50,9 @@ pub fn mount<N: Nand>(mut nand: N, options: MountOptions) -> core::result::Resul
     let anchor = &found.anchor;
     let entries = alloc::vec![BlockEntry::default(); shape.geometry.blocks as usize];
     let cache_slots = options.cache_bytes / 2 / shape.slot_bytes;
-    let mut flash = Flash::new(nand, shape, volume_seed(&anchor.volume_id), entries, cache_slots, Phase::Recovering);
+    let lanes = lanes_of(&shape, anchor, options.lanes);
+    let chip = ChipSetup { shape, seed: volume_seed(&anchor.volume_id), entries, lanes };
+    let mut flash = Flash::new(nand, chip, cache_slots, Phase::Recovering);
     let (tables, log) = match take_over(&found, &mut flash, options.policy.levels()) {
         Ok(parts) => parts,
         Err(error) => return Err((flash.into_nand(), error)),
@@ -96,7 +98,7 @@ fn take_over<N: Nand>(found: &Found, flash: &mut Flash<N>, levels: bool) -> Resu
     flash.resume_anchors(found);
     flash.numbers_mut().go_on_with(anchor.seq);
     if anchor.clean {
-        reopen_heads(anchor, flash.slots_mut());
+        reopen_heads(anchor, flash);
         return Ok((tables, None));
     }
     let scan = Scan::new(flash.slots_mut(), anchor)?;
@@ -177,15 +179,37 @@ fn load_tables<N: Nand>(found: &Found, slots: &mut Slots<N>, levels: bool) -> Re
     Ok(tables)
 }
 
-/// After a clean unmount the heads go on where they stood, each in the first of its blocks that the anchor lists.
-fn reopen_heads<N: Nand>(anchor: &Anchor, slots: &mut Slots<N>) {
+/// After a clean unmount the heads go on where they stood, as many lanes of each as there are now, in the first of the blocks
+/// that the anchor lists. Replay would read the others, too, so that they are kept until the next checkpoint but one.
+fn reopen_heads<N: Nand>(anchor: &Anchor, flash: &mut Flash<N>) {
+    let era = flash.numbers().era();
+    let slots = flash.slots_mut();
     for at in &anchor.heads {
-        if let Some(id) = HeadId::from_number(at.head)
-            && slots.head(id).block().is_none()
+        let Some(head) = HeadId::from_number(at.head) else { continue };
+        slots.reopen(Tail { head, block: at.block, unit: at.unit });
+        if head != HeadId::Meta
+            && let Some(mut block) = slots.blocks_mut().get_mut(at.block)
         {
-            slots.reopen(Tail { at: id.into(), block: at.block, unit: at.unit });
+            block.era = era;
         }
     }
+}
+
+/// Blocks that a chip has for each lane, at least.
+const BLOCKS_A_LANE: u32 = 64;
+/// The most lanes of a head.
+const LANES_MAX: u8 = 32;
+
+/// Lanes of each head: as many as wanted, else the greatest power of two that has a die and 64 blocks for each; and no more
+/// than an anchor has space for.
+fn lanes_of(shape: &Shape, anchor: &Anchor, wanted: Option<u8>) -> u8 {
+    let geometry = &shape.geometry;
+    let most = geometry.dies().min(geometry.blocks / BLOCKS_A_LANE).min(u32::from(LANES_MAX)).max(1);
+    let mut lanes = wanted.unwrap_or(1 << most.ilog2()).clamp(1, LANES_MAX);
+    while lanes > 1 && !fits_lanes(shape.slot_bytes, anchor.tables.len(), lanes) {
+        lanes /= 2;
+    }
+    lanes
 }
 
 /// Replays the log and, unless the mount is read-only, makes the outcome a checkpoint. A chip on which that cannot be
@@ -205,7 +229,7 @@ fn replay_log<N: Nand>(store: &mut Store<N>, anchor: &Anchor, log: &FoundLog) ->
         return Ok(());
     }
     let pages = anchor.heads.iter().filter(|at| at.head == HeadId::Meta as u8);
-    let pages: Vec<Tail> = pages.map(|at| Tail { at: HeadId::Meta.into(), block: at.block, unit: at.unit }).collect();
+    let pages: Vec<Tail> = pages.map(|at| Tail { head: HeadId::Meta, block: at.block, unit: at.unit }).collect();
     let recovered = store.recover(&log.scan.tails, &pages, anchor.recoveries);
     or_only_read(store, recovered)
 }

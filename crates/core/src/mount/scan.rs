@@ -13,7 +13,7 @@ use nand::{Cause, Layout, Nand};
 use crate::error::{Error, Result};
 use crate::flash::head::{HeadId, Tail};
 use crate::flash::slots::{Slots, Stashed};
-use crate::format::anchor::Anchor;
+use crate::format::anchor::{Anchor, Named};
 use crate::format::place::Slot;
 use crate::format::summary::Summary;
 use crate::format::tag::{Kind, Tag};
@@ -31,6 +31,15 @@ pub struct Visited {
     pub sealed: bool,
 }
 
+/// The end of a chain of blocks.
+struct ChainEnd {
+    head: HeadId,
+    /// The block that it ends in.
+    block: u32,
+    /// The slots of its last block that may not be readable again, if it is the one the power failed in.
+    doubtful: Vec<Stashed>,
+}
+
 /// What the log holds since the checkpoint.
 pub struct Scan {
     pub(super) seq: u64,
@@ -41,9 +50,6 @@ pub struct Scan {
     recoveries: u32,
     /// Where each head can go on: past what was, or may have been, programmed.
     pub(super) tails: Vec<Tail>,
-    /// The slots of the last block of each head, or of each chain of it where the anchor lists several, that may not be
-    /// readable again, if it is the one the power failed in.
-    doubtful: [Vec<Stashed>; HeadId::ALL.len()],
     /// The greatest sequence number seen, counted or not.
     pub(super) last_seq: u64,
     pub(super) last_ino: u64,
@@ -59,40 +65,56 @@ impl Scan {
             followed: BTreeSet::new(),
             recoveries: anchor.recoveries,
             tails: Vec::new(),
-            doubtful: Default::default(),
             last_seq: anchor.seq,
             last_ino: 0,
         };
-        let heads = anchor.heads.iter().map(|at| (at.head, at.block, at.unit));
-        let names = anchor.names.iter().map(|named| (named.head, named.block, 0));
-        for (head, block, unit) in heads.chain(names) {
-            let Some(id) = HeadId::log_head(head) else { continue };
-            let Some(last) = scan.follow(slots, id, block, unit)? else { continue };
-            let several = anchor.heads.iter().filter(|at| at.head == head).count() > 1;
-            if let Some(of_head) = scan.doubtful.get_mut(id as usize) {
-                // The head went on to this block: its programs in those before had ended.
-                if !several {
-                    of_head.clear();
-                }
-                of_head.extend(last);
-            }
-        }
-        slots.set_stash(scan.doubtful.iter_mut().flat_map(core::mem::take).collect());
+        let mut ends = scan.follow_all(slots, anchor)?;
+        ends.sort_by_key(|end| end.head as u8);
+        slots.set_stash(ends.into_iter().flat_map(|end| end.doubtful).collect());
         Ok(scan)
     }
 
-    /// Follows a chain of blocks; the slots of its last block that belongs to the log that may not be readable again.
+    /// Follows every chain of blocks. The ends of those that no other one goes on.
+    fn follow_all<N: Nand>(&mut self, slots: &mut Slots<N>, anchor: &Anchor) -> Result<Vec<ChainEnd>> {
+        let (mut ends, mut before) = (Vec::<ChainEnd>::new(), None);
+        let heads = anchor.heads.iter().map(|&at| (Named { head: at.head, block: at.block }, at.unit));
+        let names = anchor.names.iter().map(|&named| (named, 0));
+        for (named, unit) in heads.chain(names) {
+            let Some(head) = HeadId::log_head(named.head) else { continue };
+            if let Some(block) = named.chain_end() {
+                before = Some((head, block));
+                continue;
+            }
+            let before = before.take();
+            let Some(end) = self.follow(slots, head, named.block, unit)? else { continue };
+            let several = anchor.heads.iter().filter(|at| at.head == named.head).count() > 1;
+            // The lane went on to this block: its programs in those before had ended.
+            let has_ended = |end: &ChainEnd| match several {
+                true => before == Some((end.head, end.block)),
+                false => end.head == head,
+            };
+            if several {
+                let ended = ends.iter().filter(|end| has_ended(end));
+                ended.for_each(|end| self.tails.retain(|tail| tail.block != end.block));
+            }
+            ends.retain(|end| !has_ended(end));
+            ends.push(end);
+        }
+        Ok(ends)
+    }
+
+    /// Follows a chain of blocks, some of which belong to the log; its end.
     fn follow<N: Nand>(
         &mut self,
         slots: &mut Slots<N>,
         id: HeadId,
         mut block: u32,
         mut unit: u32,
-    ) -> Result<Option<Vec<Stashed>>> {
-        let mut last = None;
+    ) -> Result<Option<ChainEnd>> {
+        let mut end: Option<ChainEnd> = None;
         loop {
             if block >= slots.blocks().len() || !self.followed.insert(block) {
-                return Ok(last);
+                return Ok(end);
             }
             let summary = slots.read_summary(block, id.mode(), self.seq, Cause::Metadata)?;
             let next = summary.as_ref().map(|summary| summary.next);
@@ -101,8 +123,10 @@ impl Scan {
                 Some(summary) => self.read_sealed(slots, block, unit, &summary, &mut visited)?,
                 None => self.read_unsealed(slots, block, unit, &mut visited)?,
             };
-            if visited.counts {
-                last = Some(doubtful);
+            match &mut end {
+                _ if visited.counts => end = Some(ChainEnd { head: id, block, doubtful }),
+                Some(end) => end.block = block,
+                None => {}
             }
             // A block that was named but not written to is not the log's.
             if visited.counts || unit > 0 {
@@ -110,7 +134,7 @@ impl Scan {
             }
             match next {
                 Some(named) => (block, unit) = (named, 0),
-                None => return Ok(last),
+                None => return Ok(end),
             }
         }
     }
@@ -210,7 +234,7 @@ impl Scan {
         }
         let layout = slots.nand().layout(id.mode());
         if last.is_some() || from > 0 {
-            self.tails.push(Tail { at: id.into(), block, unit: shape.past_torn(past, self.recoveries, layout) });
+            self.tails.push(Tail { head: id, block, unit: shape.past_torn(past, self.recoveries, layout) });
         }
         let end = shape.past_torn(last.map_or(from, |last| last + 1), 0, layout);
         let torn = last.unwrap_or(from)..if end > shape.content_units { shape.units } else { end };

@@ -214,7 +214,7 @@ impl SpaceView<'_> {
 
     /// Blocks a recovery would open for what it copies, with so many slots left in the heads.
     fn copy_blocks(&self, room: u32) -> u32 {
-        let hot = if self.room.has_hot_block { self.chip.slc_doubtful_slots } else { 0 };
+        let hot = if self.room.has_hot_block { self.chip.lanes * self.chip.slc_doubtful_slots } else { 0 };
         let slots = copied_slots(self.chip) + hot + self.dirty_inodes / INODES_PER_SLOT;
         blocks_for(self.chip, slots, room, ROOMY)
     }
@@ -278,9 +278,10 @@ fn blocks_for(chip: &ChipSpace, slots: u32, room: u32, times: u32) -> u32 {
     if room >= times * slots { 0 } else { slots.div_ceil(chip.slc_slots) }
 }
 
-/// Slots a recovery may copy because they could be unreadable a second time.
+/// Slots a recovery may copy because they could be unreadable a second time: of each lane, as it cannot tell in which the power
+/// failed.
 fn copied_slots(chip: &ChipSpace) -> u32 {
-    chip.slc_doubtful_slots + chip.native_doubtful_slots
+    chip.lanes * (chip.slc_doubtful_slots + chip.native_doubtful_slots)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 pub mod admission;
 pub mod allocate;
 pub mod budget;
+pub mod channel;
 pub mod gc;
 pub mod lazy;
 pub mod level;

@@ -12,6 +12,8 @@ const INDEX_BYTES: u64 = 96;
 /// What a chip offers to a mount. It stays the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChipSpace {
+    /// Lanes of each head.
+    pub lanes: u32,
     pub blocks: u32,
     pub slot_bytes: u32,
     /// Content slots of an SLC block, and of a native one.
@@ -45,14 +47,14 @@ pub struct WriteRegions {
     pub is_both: bool,
 }
 
-/// Slots that each log head has left in its block.
+/// Slots that each log head has left in the blocks of its lanes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadRoom {
     pub slc: u32,
     pub native: u32,
     pub meta: u32,
     pub slc_hot: u32,
-    /// Whether hot data has a block of its own.
+    /// Whether hot data has blocks of its own.
     pub has_hot_block: bool,
 }
 
@@ -89,7 +91,7 @@ impl SpaceView<'_> {
     /// reserve, less the slots that stay unused in full ones.
     pub fn capacity_bytes(&self) -> u64 {
         // Blocks that log heads stand in.
-        let heads = if self.goes.is_one { 1 } else { 2 };
+        let heads = u64::from(self.chip.lanes) * if self.goes.is_one { 1 } else { 2 };
         let reserve = self.index_reserve_blocks() + u64::from(self.reserve_blocks());
         let fixed = u64::from(self.failed_blocks) + ANCHOR_BLOCKS + heads + reserve;
         let blocks = u64::from(self.chip.blocks).saturating_sub(fixed);
@@ -117,10 +119,11 @@ impl SpaceView<'_> {
         self.used_bytes() + bytes <= self.capacity_bytes()
     }
 
-    /// Whether space is left for the block of one more head than the capacity leaves out: where hot data has blocks of its
+    /// Whether space is left for the blocks of one more head than the capacity leaves out: where hot data has blocks of its
     /// own.
     pub fn takes_block_of_hot_data(&self) -> bool {
-        self.takes(u64::from(self.chip.native_slots) * u64::from(self.chip.slot_bytes))
+        let slots = self.chip.lanes * self.chip.native_slots;
+        self.takes(u64::from(slots) * u64::from(self.chip.slot_bytes))
     }
 
     /// Whether more is stored than SLC cells have space for, where copies go to those: another policy stored some of it
@@ -141,6 +144,7 @@ pub mod tests {
 
     /// A hundred blocks of 63 SLC and 126 native slots of 4 KiB.
     pub const CHIP: ChipSpace = ChipSpace {
+        lanes: 1,
         blocks: 100,
         slot_bytes: 4096,
         slc_slots: 63,

@@ -25,7 +25,7 @@ use self::survey::{Known, Survey, Witness};
 use crate::error::{Error, Result};
 use crate::flash::block_test::ReadsBack;
 use crate::flash::shape::Shape;
-use crate::flash::slots::Slots;
+use crate::flash::slots::{ChipSetup, Slots};
 use crate::flash::{Flash, Phase, newest};
 use crate::format::anchor::Anchor;
 use crate::format::inode::ROOT_INO;
@@ -84,7 +84,8 @@ pub fn salvage<N: Nand>(
     let entries = alloc::vec![BlockEntry::default(); shape.geometry.blocks as usize];
     let cache_slots = options.cache_bytes / 2 / shape.slot_bytes;
     let tables = Tables::empty(shape.geometry.blocks, shape.slot_bytes);
-    let mut flash = Flash::new(nand, shape, 0, entries, cache_slots, Phase::Formatting);
+    let chip = ChipSetup { shape, seed: 0, entries, lanes: 1 };
+    let mut flash = Flash::new(nand, chip, cache_slots, Phase::Formatting);
     let of_anchor = anchor.as_ref().map(|(anchor, _)| anchor);
     let found = read_chip(of_anchor, &mut flash, volume_id, options.now_ns, told);
     let (volume, left) = match found {

@@ -119,7 +119,7 @@ impl<N: Nand> Store<N> {
         // Where everything goes to one region, what the recovery copies comes before it.
         let one_region = self.records.manager.policy().uses_one_region();
         let slots = slots + if one_region { flash.slots().stash().len() as u32 } else { 0 };
-        if flash.slots().room(id) >= slots {
+        if flash.slots().lanes().room(id, shape.mode(id.mode())) >= slots {
             return Ok(());
         }
         self.records.log.flash_mut().open_fresh(id.into(), Purpose::of(Cause::Gc))

@@ -10,12 +10,13 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
+use super::place::{SlotContent, place};
 use super::records::Records;
 use crate::error::{Error, Result};
 use crate::flash::append::Draft;
 use crate::flash::blocks::Block;
-use crate::flash::head::HeadId;
-use crate::flash::{Flash, MovedPage, STEP_READS};
+use crate::flash::head::{HeadId, LaneId};
+use crate::flash::{Flash, LaneAt, MovedPage, STEP_READS};
 use crate::format::anchor::{Anchor, HeadAt, changes_max};
 use crate::format::key::Key;
 use crate::format::page::Page;
@@ -26,6 +27,7 @@ use crate::index::delta::Delta;
 use crate::index::merge::Merge;
 use crate::index::tree::Tree;
 use crate::policy::budget::Call;
+use crate::policy::place::Write;
 use crate::policy::space::SpaceView;
 
 /// The block table as it stands on flash.
@@ -52,7 +54,7 @@ struct CheckpointJob {
     copies: u64,
     era: u64,
     clean: bool,
-    heads: Vec<HeadAt>,
+    heads: Vec<LaneAt>,
     entries: Vec<BlockEntry>,
     next_ino: u64,
     files: u64,
@@ -82,7 +84,8 @@ impl CheckpointJob {
     fn merge_step<N: Nand>(&mut self, records: &mut Records<N>) -> Result<()> {
         let empty = Delta::default();
         let frozen = records.index.frozen().unwrap_or(&empty);
-        self.tree = self.merge.step(records.log.flash_mut(), frozen)?;
+        let to = place(records, &Write::Host, SlotContent::Page);
+        self.tree = self.merge.step(records.log.flash_mut(), to.at, frozen)?;
         Ok(())
     }
 
@@ -110,7 +113,13 @@ impl CheckpointJob {
     }
 
     /// Writes the table page with the most changes.
-    fn write_table_page<N: Nand>(&mut self, records: &mut Records<N>, changed: &[u32], entries: &[u64]) -> Result<()> {
+    fn write_table_page<N: Nand>(
+        &mut self,
+        records: &mut Records<N>,
+        to: LaneId,
+        changed: &[u32],
+        entries: &[u64],
+    ) -> Result<()> {
         let per_page = records.flash().shape().slot_bytes / BLOCK_BYTES;
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
         for &block in changed {
@@ -124,7 +133,7 @@ impl CheckpointJob {
         }
         bytes.resize(records.flash().shape().slot_bytes, 0);
         let draft = Draft::page(Kind::Table, page as u64, bytes.len() as u32);
-        let slot = records.log.append_page(draft, &bytes)?;
+        let slot = records.log.append_page(to, draft, &bytes)?;
         records.log.slots_mut().retain(Place::Run { slot, count: 1 });
         if let Some(at) = self.tables.slots.get_mut(page) {
             if *at != NO_SLOT {
@@ -232,7 +241,8 @@ impl Checkpointer {
         let touch = self.survey.take().map(|survey| survey.touch).unwrap_or_default();
         records.index.freeze();
         let flash = records.flash();
-        let heads = flash.slots().lanes().of_log().filter_map(|at| flash.slots().lanes().stands_at(at));
+        let lanes = flash.slots().lanes();
+        let heads = lanes.of_log().filter_map(|lane| lanes.stands_at(lane).map(|at| LaneAt { lane, at }));
         self.job = Some(CheckpointJob {
             seq,
             copies: flash.numbers().copies(),
@@ -282,11 +292,13 @@ impl Checkpointer {
             .map(|(n, _)| n)
             .collect();
         let slot_bytes = records.flash().shape().slot_bytes;
-        if changed.len() > changes_max(slot_bytes, job.tables.slots.len()) {
-            if !records.log.prepare_page()? {
+        let lanes = records.flash().slots().lanes().count();
+        if changed.len() > changes_max(slot_bytes, job.tables.slots.len(), lanes) {
+            let to = place(records, &Write::Host, SlotContent::Page);
+            if !records.log.prepare_page(to.at)? {
                 return Ok(false);
             }
-            job.write_table_page(records, &changed, &entries)?;
+            job.write_table_page(records, to.at, &changed, &entries)?;
             return Ok(false);
         }
         if records.flash().anchors().needs_other(records.flash().shape().slc.units) {
@@ -304,7 +316,7 @@ impl Checkpointer {
         tree: Tree,
         changes: Vec<(u32, u64)>,
     ) -> Result<()> {
-        let mut heads = job.heads.clone();
+        let mut heads: Vec<HeadAt> = job.heads.iter().map(|lane| lane.at).collect();
         let slots = records.flash().slots();
         heads.extend(slots.lanes().of_head(HeadId::Meta).filter_map(|at| slots.lanes().stands_at(at)));
         let shape = records.flash().shape();

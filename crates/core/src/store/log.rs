@@ -9,7 +9,7 @@ use nand::{Cause, Nand};
 
 use crate::error::Result;
 use crate::flash::append::Draft;
-use crate::flash::head::{HeadId, LaneId};
+use crate::flash::head::LaneId;
 use crate::flash::slots::Slots;
 use crate::flash::{Flash, Moved, MovedPage, Purpose};
 use crate::format::key::{KeyKind, key};
@@ -33,12 +33,14 @@ pub struct Log<N: Nand> {
     flash: Flash<N>,
     /// Pages that the checkpoint under way has not followed yet.
     moved_pages: Vec<MovedPage>,
+    /// Units of callers' data begun since mount.
+    turn: u64,
 }
 
 impl<N: Nand> Log<N> {
     /// The log that a flash manager goes on with.
     pub(super) fn new(flash: Flash<N>) -> Self {
-        Self { flash, moved_pages: Vec::new() }
+        Self { flash, moved_pages: Vec::new(), turn: 0 }
     }
 
     /// The flash manager, to look at.
@@ -71,19 +73,27 @@ impl<N: Nand> Log<N> {
         self.flash.prepare(to.at, purpose)
     }
 
+    /// Units of callers' data begun since mount: whose turn it is among the lanes.
+    pub(super) fn turn(&self) -> u64 {
+        self.turn
+    }
+
     /// Appends a slot at the place it was given.
     pub(super) fn append(&mut self, to: Placement, draft: Draft, bytes: &[u8], purpose: Purpose) -> Result<Slot> {
+        if draft.is_of_caller() && !self.flash.slots().lanes().get(to.at).is_gathering() {
+            self.turn += 1;
+        }
         self.flash.append(to.at, draft, bytes, purpose)
     }
 
     /// Takes one step towards room for a page of the index or of the block table. Whether there is room.
-    pub(super) fn prepare_page(&mut self) -> Result<bool> {
-        self.flash.prepare(HeadId::Meta.into(), Purpose::of(Cause::Metadata))
+    pub(super) fn prepare_page(&mut self, to: LaneId) -> Result<bool> {
+        self.flash.prepare(to, Purpose::of(Cause::Metadata))
     }
 
     /// Appends a page of the index or of the block table.
-    pub(super) fn append_page(&mut self, draft: Draft, bytes: &[u8]) -> Result<Slot> {
-        self.flash.append(HeadId::Meta.into(), draft, bytes, Purpose::of(Cause::Metadata))
+    pub(super) fn append_page(&mut self, to: LaneId, draft: Draft, bytes: &[u8]) -> Result<Slot> {
+        self.flash.append(to, draft, bytes, Purpose::of(Cause::Metadata))
     }
 
     /// Closes the current group: everything appended so far counts.

@@ -68,7 +68,7 @@ pub struct Store<N: Nand> {
 impl<N: Nand> Store<N> {
     /// A store of these parts.
     pub fn new(flash: Flash<N>, index: Index, volume: Volume, tables: Tables, options: MountOptions) -> Self {
-        let chip_space = space::of_chip(flash.shape(), &options);
+        let chip_space = space::of_chip(&options, flash.slots());
         Self {
             records: Records::new(flash, index, volume, options, chip_space),
             checkpointer: Checkpointer::new(tables),

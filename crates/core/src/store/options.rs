@@ -52,6 +52,9 @@ pub struct MountOptions {
     pub commit_ns: i64,
     /// Bound on the caches (pages, inodes, recent index changes), bytes.
     pub cache_bytes: usize,
+    /// Lanes of each head, whose blocks stand on dies of their own, 32 at most; `None`: the greatest power of two that has a die
+    /// and 64 blocks of the chip for each.
+    pub lanes: Option<u8>,
     pub now_ns: i64,
 }
 
@@ -78,6 +81,7 @@ impl Default for MountOptions {
             times: Times::default(),
             commit_ns: 1_000_000_000,
             cache_bytes: 4 << 20,
+            lanes: None,
             now_ns: 0,
         }
     }

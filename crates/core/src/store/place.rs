@@ -1,16 +1,19 @@
-//! Where a slot goes: its region as the policy says, and the log head there.
+//! Where a slot goes: its region as the policy says, the log head there, and which of its lanes.
 //!
 //! Invariant: a slot is placed once. What makes room for it, what appends it and what the managers are told follow from the
 //! same [`Placement`].
+
+use core::cmp::Reverse;
 
 use nand::{CellMode, Nand};
 
 use super::log::Placement;
 use super::records::Records;
-use crate::flash::head::HeadId;
+use crate::flash::head::{HeadId, LaneId};
 use crate::format::inode::Ino;
 use crate::policy::Region;
 use crate::policy::budget::Call;
+use crate::policy::channel;
 use crate::policy::place::Write;
 
 /// What a slot holds.
@@ -22,6 +25,8 @@ pub(super) enum SlotContent {
     Nodes(Option<Ino>),
     /// What is moved out of a block.
     Copies,
+    /// A page of the index or of the block table.
+    Page,
 }
 
 /// The place of a slot. What is written before a checkpoint counts goes to SLC, where there are two regions.
@@ -43,6 +48,7 @@ impl<N: Nand> Placer<'_, N> {
             SlotContent::Data(ino) => Some(ino),
             SlotContent::Nodes(ino) => ino,
             SlotContent::Copies => None,
+            SlotContent::Page => return Placement { at: self.page_lane(), region: Region::Slc, hot: false },
         };
         let hot = is_logged && of_file.is_some_and(|ino| manager.is_hot(ino));
         let wanted = match (hot, is_logged, content) {
@@ -52,11 +58,84 @@ impl<N: Nand> Placer<'_, N> {
             (false, false, _) => HeadId::Slc,
         };
         let head = self.head_with_room(wanted);
-        Placement { at: head.into(), region: region_of(head), hot }
+        Placement { at: self.lane(head, content), region: region_of(head), hot }
     }
 
     fn room(&self, head: HeadId) -> u32 {
-        self.records.flash().slots().room(head)
+        let slots = self.records.flash().slots();
+        slots.lanes().room(head, slots.shape().mode(head.mode()))
+    }
+
+    /// The lane of a head: that which gathers a unit, else the one that the content is for. Without room it takes a block
+    /// where that leaves those that a commit may need; else one with room is filled first.
+    fn lane(&self, head: HeadId, content: SlotContent) -> LaneId {
+        let flash = self.records.flash();
+        let (slots, lanes) = (flash.slots(), flash.slots().lanes());
+        if !lanes.are_several() {
+            return head.into();
+        }
+        if let Some(gathering) = lanes.gathering(head) {
+            return gathering;
+        }
+        let wanted = match content {
+            SlotContent::Copies => match self.lane_with_exposed_copies(head) {
+                Some(exposed) => return exposed,
+                None => self.lane_of_most_free_blocks(head),
+            },
+            SlotContent::Data(_) | SlotContent::Nodes(_) | SlotContent::Page => self.lane_in_turn(head),
+        };
+        if slots.room(wanted) > 0 || flash.phase().is_logged() && self.has_blocks_for_lanes() {
+            return wanted;
+        }
+        let roomiest = lanes.of_head(head).max_by_key(|&at| (slots.room(at), Reverse(at.lane)));
+        roomiest.filter(|&at| slots.room(at) > 0).unwrap_or(wanted)
+    }
+
+    /// The lane of pages that gathers a unit, else the one with the most room, a lane without room counting as one with a fresh
+    /// block where there are blocks for that.
+    fn page_lane(&self) -> LaneId {
+        let (slots, lanes) = (self.records.flash().slots(), self.records.flash().slots().lanes());
+        if !lanes.are_several() {
+            return HeadId::Meta.into();
+        }
+        if let Some(gathering) = lanes.gathering(HeadId::Meta) {
+            return gathering;
+        }
+        let takes_blocks = self.records.flash().phase().is_logged() && self.has_blocks_for_lanes();
+        let fresh_slots = if takes_blocks { slots.shape().slc.content_slots() } else { 0 };
+        let room = |at| if slots.room(at) > 0 { slots.room(at) } else { fresh_slots };
+        let roomiest = lanes.of_head(HeadId::Meta).max_by_key(|&at| (room(at), Reverse(at.lane)));
+        roomiest.unwrap_or(HeadId::Meta.into())
+    }
+
+    fn lane_in_turn(&self, head: HeadId) -> LaneId {
+        let run_pages = match self.write {
+            &Write::Synced { slots, pair_slots, .. } if head == HeadId::Native => {
+                channel::run_of_sync(slots, pair_slots)
+            }
+            _ => 1,
+        };
+        let lanes = self.records.flash().slots().lanes().count();
+        LaneId { head, lane: channel::in_turn(self.records.log.turn(), run_pages, lanes) }
+    }
+
+    /// The lane with the oldest copies that a torn program could still take: what they were taken from is kept until that lane
+    /// has gone on far enough, so that copies go there as long as there are any.
+    fn lane_with_exposed_copies(&self, head: HeadId) -> Option<LaneId> {
+        let slots = self.records.flash().slots();
+        let oldest = |at| slots.head(at).oldest_exposed_copy();
+        slots.lanes().of_head(head).min_by_key(|&at| oldest(at)).filter(|&at| oldest(at) != u64::MAX)
+    }
+
+    fn lane_of_most_free_blocks(&self, head: HeadId) -> LaneId {
+        let free = self.records.flash().free();
+        let lanes = self.records.flash().slots().lanes().of_head(head);
+        lanes.max_by_key(|&at| (free.at_home(at), Reverse(at.lane))).unwrap_or(head.into())
+    }
+
+    /// Whether lanes without room may take blocks though others have room.
+    fn has_blocks_for_lanes(&self) -> bool {
+        self.records.flash().free_blocks() > self.records.space().budget(Call::CHANGE).for_commit()
     }
 
     /// The log head of hot data: its own as long as that has room. It takes another block where data is kept apart, and space

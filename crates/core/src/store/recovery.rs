@@ -181,9 +181,7 @@ impl<N: Nand> Store<N> {
         let flash = self.records.log.flash_mut();
         // A head may have left several blocks without a summary: it stood in the last one.
         for &tail in tails.iter().rev().filter(|_| !fresh) {
-            if flash.slots().head(tail.at).block().is_none() {
-                flash.slots_mut().reopen(tail);
-            }
+            flash.slots_mut().reopen(tail);
         }
         for &tail in pages {
             let end = flash.slots_mut().end_of_pages(tail, recoveries)?;

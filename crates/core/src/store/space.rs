@@ -6,14 +6,16 @@ use super::options::{Compression, MountOptions};
 use super::records::Records;
 use crate::error::{Error, Result};
 use crate::flash::head::HeadId;
-use crate::flash::shape::Shape;
+use crate::flash::slots::Slots;
 use crate::format::page;
 use crate::format::table::BLOCK_BYTES;
 use crate::policy::space::{ChipSpace, HeadRoom, SpaceView};
 
 /// What a chip offers to a mount.
-pub(super) fn of_chip(shape: &Shape, options: &MountOptions) -> ChipSpace {
+pub(super) fn of_chip<N: Nand>(options: &MountOptions, slots: &Slots<N>) -> ChipSpace {
+    let shape = slots.shape();
     ChipSpace {
+        lanes: u32::from(slots.lanes().count()),
         blocks: shape.geometry.blocks,
         slot_bytes: shape.slot_bytes as u32,
         slc_slots: shape.slc.content_slots(),
@@ -32,15 +34,16 @@ impl<N: Nand> Records<N> {
     /// The space in numbers, as it is now.
     pub fn space(&self) -> SpaceView<'_> {
         let (slots, blocks, tree) = (self.flash().slots(), self.flash().blocks(), self.index.tree());
+        let room = |head: HeadId| slots.lanes().room(head, slots.shape().mode(head.mode()));
         SpaceView {
             chip: &self.chip_space,
             goes: self.write_regions,
             room: HeadRoom {
-                slc: slots.room(HeadId::Slc),
-                native: slots.room(HeadId::Native),
-                meta: slots.room(HeadId::Meta),
-                slc_hot: slots.room(HeadId::SlcHot),
-                has_hot_block: slots.head(HeadId::SlcHot).block().is_some(),
+                slc: room(HeadId::Slc),
+                native: room(HeadId::Native),
+                meta: room(HeadId::Meta),
+                slc_hot: room(HeadId::SlcHot),
+                has_hot_block: slots.lanes().of_head(HeadId::SlcHot).any(|at| slots.head(at).block().is_some()),
             },
             failed_blocks: self.failed_blocks(),
             live_bytes: blocks.live_bytes(),

@@ -10,7 +10,7 @@ use super::collector::Collector;
 use super::records::Records;
 use crate::flash::block_test::TestView;
 use crate::flash::blocks::Block;
-use crate::format::anchor::NAMES_MAX;
+use crate::format::anchor::names_max;
 use crate::format::table::Use;
 use crate::manage::job::{Progress, View};
 use crate::manage::work::WorkKind;
@@ -58,7 +58,7 @@ impl<'a, N: Nand> Look<'a, N> {
         let blocks_max = victim::checkpoint_interval_blocks(flash.blocks().len()) as usize;
         hundredths(flash.numbers().opened() as usize, blocks_max)
             .max(hundredths(index.fresh_changes(), self.records.options.changes_max()))
-            .max(hundredths(flash.anchors().name_count(), NAMES_MAX / 2))
+            .max(hundredths(flash.anchors().name_count(), names_max(flash.slots().lanes().count()) / 2))
     }
 
     /// Whether a checkpoint can wait no longer, though one may be under way.

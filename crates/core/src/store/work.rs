@@ -7,7 +7,6 @@ use super::collector::Why;
 use super::commit::Commit;
 use crate::error::Result;
 use crate::flash::block_test::Tester;
-use crate::flash::head::HeadId;
 use crate::format::table::Use;
 use crate::manage::job::{Job, Refresh, View};
 use crate::manage::migration::Migrated;
@@ -204,9 +203,9 @@ impl<N: Nand> Store<N> {
 
     /// Writes at most one page of the checkpoint.
     fn checkpoint_step(&mut self) -> Result<()> {
-        let stood_in = self.records.flash().slots().head(HeadId::Meta).block();
+        let opened = self.records.flash().numbers().opened_for_pages();
         let done = self.checkpointer.step(&mut self.records)?;
-        if done || self.records.flash().slots().head(HeadId::Meta).block() != stood_in {
+        if done || self.records.flash().numbers().opened_for_pages() != opened {
             self.reserve = Reserve::default();
         }
         if done {

@@ -113,6 +113,7 @@ fn serve(order: &Order) -> Result<ExitCode> {
         life,
         compression: compress.into(),
         cache_bytes,
+        lanes: None,
         atime,
         times: manner.times(),
         commit_ns: i64::try_from(commit.unwrap_or(COMMIT).as_nanos()).unwrap_or(i64::MAX),

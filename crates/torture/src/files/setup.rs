@@ -22,6 +22,8 @@ pub struct Setup {
     page_bytes: u32,
     bits_per_cell: u8,
     cache_bytes: usize,
+    /// Lanes of each log head, where they are not left to the chip: on a chip of eight dies.
+    lanes: Option<u8>,
     policy: Policy,
     compression: Compression,
     times: Times,
@@ -102,6 +104,7 @@ const MLC: Setup = Setup {
     page_bytes: 4096,
     bits_per_cell: 2,
     cache_bytes: 256 << 10,
+    lanes: None,
     policy: MIGRATING,
     compression: Compression::None,
     times: Times::OfVolume,
@@ -121,12 +124,19 @@ const TLC: Setup = Setup {
     ..MLC
 };
 
+/// Lanes on chips that are too small for as many by themselves.
+const LANES_FORCED: u8 = 4;
+/// Channels of a chip with lanes, of a die each.
+const LANES_CHANNELS: u16 = 8;
+
+const LANES: Setup = Setup { blocks: 192, lanes: Some(LANES_FORCED), ..MLC };
+
 /// Spare bytes of a page for the tag of a drive; one-shot TLC has so many more, as some chips have them.
 const DRIVE_SPARE_BYTES: u32 = 16;
 const DRIVE_SPARE_BYTES_TLC: u32 = 64;
 
 /// All there are, over bare chips.
-const SETUPS: [Setup; 18] = [
+const SETUPS: [Setup; 21] = [
     MLC,
     Setup {
         name: "allocating",
@@ -241,6 +251,25 @@ const SETUPS: [Setup; 18] = [
         sequences_on: None,
         ..MLC
     },
+    Setup {
+        name: "lanes",
+        about: "MLC of eight dies: each log head writes to four blocks in turn, each on dies of its own",
+        policy: ALLOCATING,
+        ..LANES
+    },
+    Setup {
+        name: "lanes-native",
+        about: "MLC of eight dies, data written natively to four blocks in turn: pages in pairs",
+        policy: Policy::NATIVE_ONLY,
+        ..LANES
+    },
+    Setup {
+        name: "lanes-tlc",
+        about: "3D TLC of eight dies, written as SLC first, to four blocks in turn",
+        blocks: 96,
+        lanes: Some(LANES_FORCED),
+        ..TLC
+    },
 ];
 
 /// The same over drives.
@@ -312,12 +341,16 @@ impl Setup {
             compression: self.compression,
             times: self.times,
             cache_bytes: self.cache_bytes,
+            lanes: self.lanes,
             life: Wanted { goal, controller: Controller::WholeLife },
             ..MountOptions::default()
         };
         let mut rig = Rig::small(self.profile, self.blocks, self.pages_per_block, options)?;
         rig.profile.geometry.page_bytes = self.page_bytes;
         rig.profile.geometry.bits_per_cell = self.bits_per_cell;
+        if self.lanes.is_some() {
+            rig.profile.geometry.channels = LANES_CHANNELS;
+        }
         if let Some((_, cycles)) = self.life {
             (rig.profile.endurance.slc_erases, rig.profile.endurance.native_erases) = (cycles, cycles);
         }

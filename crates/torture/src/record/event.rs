@@ -15,6 +15,8 @@ pub struct Header {
     flexfs: String,
     policy: String,
     cache_bytes: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lanes: Option<u8>,
     commit_ns: i64,
     relatime: bool,
     /// Whether the caller keeps the times of changes of regular files.
@@ -32,6 +34,7 @@ impl Header {
             flexfs: env!("CARGO_PKG_VERSION").to_owned(),
             policy: options.policy.to_string(),
             cache_bytes: options.cache_bytes,
+            lanes: options.lanes,
             commit_ns: options.commit_ns,
             relatime: options.atime == Atime::Relative,
             times_of_caller: options.times == Times::OfCaller,
@@ -59,6 +62,7 @@ impl Header {
             times: if self.times_of_caller { Times::OfCaller } else { Times::OfVolume },
             commit_ns: self.commit_ns,
             cache_bytes: self.cache_bytes,
+            lanes: self.lanes,
             now_ns: self.now_ns,
         })
     }

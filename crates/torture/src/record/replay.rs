@@ -162,6 +162,7 @@ mod tests {
             times: Times::OfCaller,
             commit_ns: 5,
             cache_bytes: 6,
+            lanes: Some(4),
             now_ns: 7,
             ..MountOptions::default()
         };

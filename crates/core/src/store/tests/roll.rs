@@ -16,7 +16,7 @@ fn a_head_goes_on_by_one_operation_of_the_chip_at_a_time() {
     let ino = file(&mut fs, b"file");
     let (mut chunk, mut went_on) = (0, Vec::new());
     while went_on.len() < 200 {
-        while flash(&fs).slots().room(HeadId::Slc) > 0 || went_on.is_empty() && chunk == 0 {
+        while flash(&fs).slots().room(HeadId::Slc.into()) > 0 || went_on.is_empty() && chunk == 0 {
             fs.write(ino, chunk % 100 * 4096, &[chunk as u8; 4096], 1).and_then(|_| fs.sync()).unwrap();
             chunk += 1;
         }
