@@ -38,6 +38,8 @@ pub struct BlockInfo {
     pub hot: bool,
     /// The log head that stands in it: `slc`, `native`, `index` or `slc-hot`.
     pub head: Option<&'static str>,
+    /// Which of the head's lanes.
+    pub lane: Option<u8>,
     pub erases: u32,
     pub live_bytes: u32,
 }
@@ -119,15 +121,6 @@ pub struct AnchorInfo {
     pub manager: ManagerRecord,
 }
 
-fn head_name(id: HeadId) -> &'static str {
-    match id {
-        HeadId::Slc => "slc",
-        HeadId::Native => "native",
-        HeadId::Meta => "index",
-        HeadId::SlcHot => "slc-hot",
-    }
-}
-
 /// Every block.
 pub fn blocks<N: Nand>(records: &Records<N>) -> impl Iterator<Item = BlockInfo> + '_ {
     records.flash().blocks().iter().map(|(number, block)| {
@@ -147,7 +140,8 @@ pub fn blocks<N: Nand>(records: &Records<N>) -> impl Iterator<Item = BlockInfo> 
             sealed: block.entry.sealed,
             failing: block.entry.failing,
             hot: block.entry.hot,
-            head: lane.map(|at| head_name(at.head)),
+            head: lane.map(|at| at.head.name()),
+            lane: lane.map(|at| at.lane),
             erases: block.entry.erases,
             live_bytes: block.entry.live_bytes,
         }
@@ -209,8 +203,7 @@ pub fn slots<N: Nand>(
 /// The newest anchor, as it was found or written last.
 pub fn anchor<N: Nand>(records: &Records<N>) -> Option<AnchorInfo> {
     let anchor = records.flash().anchors().last()?;
-    let heads =
-        anchor.heads.iter().filter_map(|at| Some((head_name(HeadId::from_number(at.head)?), at.block, at.unit)));
+    let heads = anchor.heads.iter().filter_map(|at| Some((HeadId::from_number(at.head)?.name(), at.block, at.unit)));
     Some(AnchorInfo {
         serial: anchor.serial,
         checkpoint: anchor.checkpoint,

@@ -46,3 +46,4 @@ pub use salvage::{Doubt, Salvaged};
 pub use store::chunks::Unchecked;
 pub use store::options::*;
 pub use store::report::{BlockCounts, Ended, Info, StatFs};
+pub use store::spread::{DieInfo, LaneInfo};

@@ -65,7 +65,19 @@ mod tests {
     fn a_block_is_what_it_is_used_for_as_long_as_it_holds_something() {
         let block = |used_as, native, hot, head, live_bytes| {
             let (number, erased, sealed, failing, erases) = (0, false, false, false, 0);
-            Kind::of(&BlockInfo { number, used_as, native, erased, sealed, failing, hot, head, erases, live_bytes })
+            Kind::of(&BlockInfo {
+                number,
+                used_as,
+                native,
+                erased,
+                sealed,
+                failing,
+                hot,
+                head,
+                lane: None,
+                erases,
+                live_bytes,
+            })
         };
         let cases = [
             (block("free", false, false, None, 0), '.'),

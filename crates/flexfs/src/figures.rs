@@ -20,7 +20,7 @@ use crate::chip_figures::ChipFigures;
 use crate::health::Health;
 use crate::monitor::Form;
 use crate::output::{grouped, listed, table};
-use crate::{drive_figures, size, time_span};
+use crate::{drive_figures, size, spread_figures, time_span};
 
 /// A volume's identity as people write one.
 pub fn volume_id(id: &[u8; 16]) -> String {
@@ -194,6 +194,8 @@ impl Figures {
             "profile": self.chip.profile,
             "chip": self.chip.json(),
             "drive": self.drive.as_ref().map(drive_figures::json),
+            "lanes": spread_figures::lanes_json(info),
+            "dies": spread_figures::dies_json(info),
             "volume_id": volume_id(&info.volume_id),
             "label": info.label,
             "version": info.version,
@@ -351,6 +353,9 @@ impl Figures {
                     grouped(blocks.bad.into()),
                 ),
             ),
+        ]);
+        rows.extend(spread_figures::rows(info));
+        rows.extend([
             ("erases", self.chip.wear_line()),
             ("programmed", written.join(", ")),
             ("health", self.said_of_health()),

@@ -47,6 +47,7 @@ mod progress;
 mod real_cells;
 mod root_damage;
 mod size;
+mod spread_figures;
 mod time_span;
 mod top;
 mod translation;

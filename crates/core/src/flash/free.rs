@@ -2,6 +2,8 @@
 //!
 //! Invariant: a block is counted only where the reuse rule (see `blocks`) allows it, by how far the log has got.
 
+use alloc::vec::Vec;
+
 use nand::{Geometry, Nand};
 
 use super::Flash;
@@ -65,6 +67,17 @@ impl<'a> Free<'a> {
     pub fn at_home(&self, at: LaneId) -> u32 {
         let home = self.lanes.home(self.geometry, at);
         self.blocks.free(self.horizon).filter(|&(number, _)| home.hold(number)).count() as u32
+    }
+
+    /// Blocks of each die that can be taken.
+    pub fn by_die(&self) -> Vec<u32> {
+        let mut counts = alloc::vec![0; self.geometry.dies() as usize];
+        for (number, _) in self.blocks.free(self.horizon) {
+            if let Some(count) = counts.get_mut(self.geometry.die_of(number) as usize) {
+                *count += 1;
+            }
+        }
+        counts
     }
 
     /// Whether a block can be erased and used for something new.

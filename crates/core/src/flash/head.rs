@@ -48,6 +48,16 @@ impl HeadId {
         Self::from_number(number).filter(|&id| id != HeadId::Meta)
     }
 
+    /// Its name, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            HeadId::Slc => "slc",
+            HeadId::Native => "native",
+            HeadId::Meta => "index",
+            HeadId::SlcHot => "slc-hot",
+        }
+    }
+
     /// What its blocks are used for.
     fn used_as(self) -> Use {
         if self == HeadId::Meta { Use::Meta } else { Use::Log }
@@ -148,6 +158,8 @@ pub struct Head {
     last: Exposed,
     /// The tags of an earlier mount are missing: the block gets no summary.
     pub(super) incomplete: bool,
+    /// Units programmed since mount.
+    programs: u64,
 }
 
 impl Head {
@@ -167,7 +179,13 @@ impl Head {
             exposed: Vec::new(),
             last: Exposed::none(0),
             incomplete: false,
+            programs: 0,
         }
+    }
+
+    /// Units programmed since mount.
+    pub fn programs(&self) -> u64 {
+        self.programs
     }
 
     /// The block it stands in.
@@ -211,6 +229,7 @@ impl Head {
             self.exposed.push(Exposed { unit, ..self.gathering });
         }
         self.last = self.gathering;
+        self.programs += 1;
         self.skip(shape);
     }
 

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use nand::{Cause, CellMode, Nand};
 
 use super::blocks::Take;
+use super::dies::HomeDies;
 use super::head::{Exposed, Head, HeadId, LaneId, Tail};
 use super::slots::Slots;
 use super::{Flash, Purpose};
@@ -94,7 +95,11 @@ impl<N: Nand> Flash<N> {
             Take::LeastWorn if at.head == HeadId::Native => Take::Settling,
             take => take,
         };
-        let home = self.slots.lanes.home(&self.slots.shape.geometry, at);
+        // What levelling moves goes to the most worn block of any die.
+        let home = match take {
+            Take::MostWorn => HomeDies::ALL,
+            Take::LeastWorn | Take::Settling => self.slots.lanes.home(&self.slots.shape.geometry, at),
+        };
         let next = self.slots.blocks.pick(self.horizon(), take, home);
         let Some(next) = next else { return Err(self.slots.outage.ran_out()) };
         if !self.slots.blocks.get(next).entry.erased {

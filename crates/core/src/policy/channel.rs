@@ -10,8 +10,11 @@ pub fn in_turn(turn: u64, run_pages: u32, lanes: u8) -> u8 {
 
 /// Pages of a sync of `pages` that go to one native lane before the next: each lane skips pages after the sync, to spare those
 /// that share their cells, so that no more than one for each `pair_pages` is written to.
-pub fn run_of_sync(pages: u32, pair_pages: u32) -> u32 {
-    pages.div_ceil((pages / pair_pages.max(1)).max(1)).max(1)
+pub fn run_of_sync(pages: u32, pair_pages: u32, lanes: u8) -> u32 {
+    match (pages / pair_pages.max(1)).max(1) {
+        most if most >= u32::from(lanes) => 1,
+        most => pages.div_ceil(most).max(1),
+    }
 }
 
 #[cfg(test)]
@@ -28,6 +31,6 @@ mod tests {
 
     #[test]
     fn a_sync_goes_to_a_native_lane_for_each_pairing_distance() {
-        assert_eq!([1, 7, 8, 15, 16, 20, 64].map(|pages| run_of_sync(pages, 8)), [1, 7, 8, 15, 8, 10, 8]);
+        assert_eq!([1, 7, 8, 15, 16, 20, 31, 32].map(|pages| run_of_sync(pages, 8, 4)), [1, 7, 8, 15, 8, 10, 11, 1]);
     }
 }

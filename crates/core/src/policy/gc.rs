@@ -19,7 +19,7 @@ pub enum Regions {
 const LIVE_EIGHTHS: u64 = 7;
 
 /// The block to empty, where a destination block takes `target_bytes`.
-pub fn choose(blocks: impl Iterator<Item = BlockView>, target_bytes: u32, regions: Regions) -> Option<Victim> {
+pub fn choose(blocks: impl Iterator<Item = BlockView> + Clone, target_bytes: u32, regions: Regions) -> Option<Victim> {
     let collected = |block: &BlockView| regions == Regions::Both || block.region == Region::Native;
     let gains_enough = |found: &Victim| u64::from(found.live_bytes) * 8 <= u64::from(target_bytes) * LIVE_EIGHTHS;
     victim::choose(blocks.filter(collected), target_bytes).filter(gains_enough)

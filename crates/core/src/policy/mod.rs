@@ -312,6 +312,8 @@ pub struct BlockView {
     pub recent: bool,
     /// When this mount opened it, ns by a clock that never jumps; `None`: an earlier one did.
     pub opened_ns: Option<i64>,
+    /// Free blocks on the die where it stands; 0 where nothing is spread over dies.
+    pub free_beside: u32,
 }
 
 impl BlockView {
@@ -340,6 +342,7 @@ pub mod tests {
             fading: false,
             recent: false,
             opened_ns: None,
+            free_beside: 0,
         }
     }
 }

@@ -32,15 +32,27 @@ fn rank(block: &BlockView, target_bytes: u32) -> Option<Rank> {
     (block.is_movable() && gains).then_some(Rank { sound: !failing, live_bytes, recent, number })
 }
 
-/// The block to empty, where a destination block takes `target_bytes`.
-pub fn choose(blocks: impl Iterator<Item = BlockView>, target_bytes: u32) -> Option<Victim> {
+/// The part of a destination block by which victims may differ that are about as good: one in so many.
+const AS_GOOD_PART: u32 = 8;
+
+/// The block to empty, where a destination block takes `target_bytes`: of those that are about as good as the best one of the
+/// die with the fewest free blocks.
+pub fn choose(blocks: impl Iterator<Item = BlockView> + Clone, target_bytes: u32) -> Option<Victim> {
     let (mut old, mut recent) = (None::<Rank>, None::<Rank>);
-    for candidate in blocks.filter_map(|block| rank(&block, target_bytes)) {
+    for candidate in blocks.clone().filter_map(|block| rank(&block, target_bytes)) {
         let best = if candidate.recent { &mut recent } else { &mut old };
         if best.is_none_or(|best| candidate < best) {
             *best = Some(candidate);
         }
     }
+    let even = |best: Rank| {
+        let limit = best.live_bytes.saturating_add(target_bytes / AS_GOOD_PART);
+        let as_good =
+            |found: &Rank| (found.sound, found.recent) == (best.sound, best.recent) && found.live_bytes <= limit;
+        let ranked = blocks.clone().filter_map(|block| Some((block.free_beside, rank(&block, target_bytes)?)));
+        ranked.filter(|(_, found)| as_good(found)).min().map_or(best, |(_, found)| found)
+    };
+    let (old, recent) = (old.map(even), recent.map(even));
     let gain = |rank: Rank| target_bytes.saturating_sub(rank.live_bytes);
     let victim = |rank: Rank, after_checkpoint| {
         Some(Victim { block: rank.number, live_bytes: rank.live_bytes, after_checkpoint })
@@ -91,7 +103,7 @@ mod tests {
         Some((block, after_checkpoint))
     }
 
-    fn choose(blocks: impl Iterator<Item = BlockView>, target_bytes: u32) -> Option<(u32, bool)> {
+    fn choose(blocks: impl Iterator<Item = BlockView> + Clone, target_bytes: u32) -> Option<(u32, bool)> {
         super::choose(blocks, target_bytes).map(|found| (found.block, found.after_checkpoint))
     }
 
@@ -110,6 +122,15 @@ mod tests {
         assert_eq!(choose([block(1, 50), block(2, 40)].into_iter(), 100), victim(2, false));
         assert_eq!(choose([block(1, 50), failing, block(2, 40)].into_iter(), 100), victim(3, false));
         assert_eq!(choose([block(1, 100), block(2, 0)].into_iter(), 100), None, "nothing is gained");
+    }
+
+    #[test]
+    fn among_victims_about_as_good_one_of_the_die_with_the_fewest_free_blocks_is_emptied() {
+        let beside = |number, live_bytes, free_beside| BlockView { free_beside, ..block(number, live_bytes) };
+        assert_eq!(choose([beside(1, 40, 5), beside(2, 52, 3)].into_iter(), 100), victim(2, false));
+        assert_eq!(choose([beside(1, 40, 5), beside(2, 53, 3)].into_iter(), 100), victim(1, false), "an eighth worse");
+        let failing = BlockView { failing: true, ..beside(3, 41, 5) };
+        assert_eq!(choose([failing, beside(2, 40, 3)].into_iter(), 100), victim(3, false));
     }
 
     #[test]

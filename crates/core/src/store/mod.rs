@@ -30,6 +30,7 @@ mod room;
 pub mod room_ahead;
 pub mod slot_reader;
 mod space;
+pub mod spread;
 #[cfg(test)]
 mod tests;
 mod view;

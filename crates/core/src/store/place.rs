@@ -91,8 +91,8 @@ impl<N: Nand> Placer<'_, N> {
         roomiest.filter(|&at| slots.room(at) > 0).unwrap_or(wanted)
     }
 
-    /// The lane of pages that gathers a unit, else the one with the most room, a lane without room counting as one with a fresh
-    /// block where there are blocks for that.
+    /// The lane of pages that gathers a unit, else the one that was written to the least of those with room, or of all where
+    /// there are blocks for that.
     fn page_lane(&self) -> LaneId {
         let (slots, lanes) = (self.records.flash().slots(), self.records.flash().slots().lanes());
         if !lanes.are_several() {
@@ -102,20 +102,19 @@ impl<N: Nand> Placer<'_, N> {
             return gathering;
         }
         let takes_blocks = self.records.flash().phase().is_logged() && self.has_blocks_for_lanes();
-        let fresh_slots = if takes_blocks { slots.shape().slc.content_slots() } else { 0 };
-        let room = |at| if slots.room(at) > 0 { slots.room(at) } else { fresh_slots };
-        let roomiest = lanes.of_head(HeadId::Meta).max_by_key(|&at| (room(at), Reverse(at.lane)));
-        roomiest.unwrap_or(HeadId::Meta.into())
+        let pages = lanes.of_head(HeadId::Meta).filter(|&at| takes_blocks || slots.room(at) > 0);
+        let least = pages.min_by_key(|&at| slots.head(at).programs());
+        least.unwrap_or_else(|| self.lane_of_most_free_blocks(HeadId::Meta))
     }
 
     fn lane_in_turn(&self, head: HeadId) -> LaneId {
+        let lanes = self.records.flash().slots().lanes().count();
         let run_pages = match self.write {
-            &Write::Synced { slots, pair_slots, .. } if head == HeadId::Native => {
-                channel::run_of_sync(slots, pair_slots)
+            &Write::Synced { slots, pair_slots, follows_native: false } if head == HeadId::Native => {
+                channel::run_of_sync(slots, pair_slots, lanes)
             }
             _ => 1,
         };
-        let lanes = self.records.flash().slots().lanes().count();
         LaneId { head, lane: channel::in_turn(self.records.log.turn(), run_pages, lanes) }
     }
 
@@ -128,9 +127,9 @@ impl<N: Nand> Placer<'_, N> {
     }
 
     fn lane_of_most_free_blocks(&self, head: HeadId) -> LaneId {
-        let free = self.records.flash().free();
-        let lanes = self.records.flash().slots().lanes().of_head(head);
-        lanes.max_by_key(|&at| (free.at_home(at), Reverse(at.lane))).unwrap_or(head.into())
+        let (free, slots) = (self.records.flash().free(), self.records.flash().slots());
+        let order = |&at: &LaneId| (free.at_home(at), Reverse(slots.head(at).programs()));
+        slots.lanes().of_head(head).max_by_key(order).unwrap_or(head.into())
     }
 
     /// Whether lanes without room may take blocks though others have room.

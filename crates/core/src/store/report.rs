@@ -1,10 +1,12 @@
 //! Figures about a mounted volume, for `info` and for tests.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use nand::Nand;
 
 use super::Store;
+use super::spread::{self, DieInfo, LaneInfo};
 use crate::error::Error;
 use crate::format::anchor::VERSION;
 use crate::format::table::Use;
@@ -100,6 +102,9 @@ pub struct Info {
     pub migrated_blocks: u64,
     /// What is under way, its next step to come in idle time or with a call.
     pub under_way: Option<WorkKind>,
+    /// The lanes of every head, and the dies of the chip.
+    pub lanes: Vec<LaneInfo>,
+    pub dies: Vec<DieInfo>,
 }
 
 impl Info {
@@ -224,6 +229,8 @@ impl<N: Nand> Store<N> {
             idle_steps: self.records.manager.ledger().steps(),
             migrated_blocks: self.records.manager.ledger().migrated_blocks(),
             under_way: under_way(self),
+            lanes: spread::lanes(self.records.flash()),
+            dies: spread::dies(self.records.flash()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The state of a store as its managers see it.
 
+use alloc::vec::Vec;
 use core::cell::OnceCell;
 
 use nand::{CellMode, Nand};
@@ -29,6 +30,7 @@ pub(super) struct Look<'a, N: Nand> {
     reserve: Reserve,
     // Each of these is asked for several times.
     free_blocks: OnceCell<u32>,
+    free_by_die: OnceCell<Vec<u32>>,
     space: OnceCell<SpaceView<'a>>,
     budget: OnceCell<Budget>,
 }
@@ -66,6 +68,16 @@ impl<'a, N: Nand> Look<'a, N> {
         self.distance() >= OVERDUE
     }
 
+    /// Free blocks of each die, where heads have several lanes.
+    fn free_by_die(&self) -> &[u32] {
+        let flash = self.records.flash();
+        let count = || {
+            let several = flash.slots().lanes().are_several();
+            if several { flash.free().by_die() } else { Vec::new() }
+        };
+        self.free_by_die.get_or_init(count)
+    }
+
     fn headroom_of(&self, later: LaterCall) -> i64 {
         self.beyond(&self.space().budget_later(self.call, self.budget(), later))
     }
@@ -76,7 +88,8 @@ impl<N: Nand> Store<N> {
     pub(super) fn look(&self, call: Call) -> Look<'_, N> {
         let Self { records, checkpointer, collector, .. } = self;
         let (space, free_blocks, budget) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Look { records, checkpointer, collector, call, reserve: self.reserve, free_blocks, space, budget }
+        let (reserve, free_by_die) = (self.reserve, OnceCell::new());
+        Look { records, checkpointer, collector, call, reserve, free_blocks, free_by_die, space, budget }
     }
 }
 
@@ -87,7 +100,7 @@ const DUE: u64 = 80;
 /// From here on it can wait no longer.
 const OVERDUE: u64 = 100;
 
-fn block_view(number: u32, block: &Block, durable_era: u64) -> BlockView {
+fn block_view(number: u32, block: &Block, durable_era: u64, free_beside: u32) -> BlockView {
     BlockView {
         number,
         holds: match block.entry.used_as {
@@ -107,6 +120,7 @@ fn block_view(number: u32, block: &Block, durable_era: u64) -> BlockView {
         fading: block.fading,
         recent: block.era >= durable_era,
         opened_ns: block.opened_ns,
+        free_beside,
     }
 }
 
@@ -177,7 +191,10 @@ impl<N: Nand> View for Look<'_, N> {
 
     fn blocks(&self) -> impl Iterator<Item = BlockView> + Clone {
         let durable_era = self.records.flash().numbers().durable_era();
-        self.records.flash().blocks().iter().map(move |(number, block)| block_view(number, block, durable_era))
+        let dies = self.free_by_die();
+        let beside = move |number: u32| dies.get(number as usize % dies.len().max(1)).copied().unwrap_or(0);
+        let blocks = self.records.flash().blocks().iter();
+        blocks.map(move |(number, block)| block_view(number, block, durable_era, beside(number)))
     }
 
     fn block_count(&self) -> u32 {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::block_map;
 use crate::any_chip::AnyChip;
 use crate::output::{grouped, table};
-use crate::{cli, drive_figures, image};
+use crate::{cli, drive_figures, image, spread_figures};
 
 /// Writes the part of a file system that was asked for.
 pub fn write(fs: &mut Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
@@ -28,7 +28,8 @@ pub fn write(fs: &mut Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Re
 }
 
 /// The newest anchor and the map of blocks.
-fn overview(fs: &Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+fn overview(fs: &mut Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+    let info = fs.info()?;
     let blocks: Vec<BlockInfo> = fs.blocks().collect();
     let anchor = fs.anchor().ok_or_else(|| anyhow!("{}: no anchor was read", args.image.display()))?;
     if args.json {
@@ -37,13 +38,24 @@ fn overview(fs: &Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Result<
         writeln!(
             out,
             "{}",
-            json!({ "image": args.image, "anchor": anchor_json(&anchor), "drive": drive, "blocks": blocks })
+            json!({
+                "image": args.image,
+                "anchor": anchor_json(&anchor),
+                "drive": drive,
+                "lanes": spread_figures::lanes_json(&info),
+                "dies": spread_figures::dies_json(&info),
+                "blocks": blocks,
+            })
         )?;
         return Ok(());
     }
     writeln!(out, "{}", anchor_table(&anchor))?;
     if let Some(drive) = fs.chip().drive() {
         writeln!(out, "{}", table(&drive_figures::rows(&drive.report())))?;
+    }
+    let spread = spread_figures::rows(&info);
+    if !spread.is_empty() {
+        writeln!(out, "{}", table(&spread))?;
     }
     writeln!(out)?;
     block_map(blocks.iter().map(letter), out)?;
@@ -79,6 +91,7 @@ fn block_json(block: &BlockInfo) -> Value {
         "failing": block.failing,
         "hot": block.hot,
         "head": block.head,
+        "lane": block.lane,
         "erases": block.erases,
         "live_bytes": block.live_bytes,
     })
