@@ -139,6 +139,8 @@ pub struct Head {
     pub(super) block: Option<u32>,
     /// The block it goes on in: taken, erased, and not open yet.
     pub(super) next: Option<u32>,
+    /// An anchor names that block, together with one of another lane.
+    pub(super) next_is_named: bool,
     /// Slots of the block's summary that are written.
     pub(super) sealed_slots: u32,
     /// The unit to program next.
@@ -168,6 +170,7 @@ impl Head {
         Self {
             block: None,
             next: None,
+            next_is_named: false,
             sealed_slots: 0,
             unit: 0,
             filled: 0,
@@ -198,6 +201,11 @@ impl Head {
         self.unit
     }
 
+    /// Whether it stands in no block.
+    pub fn is_vacant(&self) -> bool {
+        self.block.is_none()
+    }
+
     /// Whether slots wait for others of their unit.
     pub fn is_gathering(&self) -> bool {
         self.filled > 0
@@ -205,7 +213,7 @@ impl Head {
 
     /// Starts a fresh block.
     pub fn start(&mut self, block: u32) {
-        (self.block, self.next, self.sealed_slots) = (Some(block), None, 0);
+        (self.block, self.next, self.next_is_named, self.sealed_slots) = (Some(block), None, false, 0);
         self.unit = 0;
         self.filled = 0;
         self.gathering = Exposed::none(0);

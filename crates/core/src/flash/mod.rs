@@ -251,6 +251,8 @@ impl<N: Nand> Flash<N> {
         for at in self.slots.lanes().all() {
             let head = self.slots.head_mut(at);
             head.incomplete |= head.sealed_slots > 0;
+            // The anchor of the checkpoint names no block that was named before.
+            head.next_is_named = false;
         }
     }
 

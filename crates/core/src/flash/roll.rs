@@ -18,6 +18,9 @@ use crate::format::anchor::{Named, names_max};
 use crate::format::summary;
 use crate::format::tag::{Kind, TAG_BYTES, Tag};
 
+/// Of so many blocks one is to be free where blocks are taken for lanes that do not need them yet.
+const PLENTY_PART: u32 = 4;
+
 /// The tag of a slot that was left out.
 pub(super) const BLANK: [u8; TAG_BYTES] = [0xff; TAG_BYTES];
 
@@ -56,6 +59,12 @@ impl<N: Nand> Flash<N> {
                 None => return Ok(false),
             },
         };
+        if full.is_none()
+            && let Some(beside) = self.lane_to_name_with(at)
+        {
+            self.take_next(beside, purpose)?;
+            return Ok(false);
+        }
         let sealed = match full {
             Some(full) if self.slots.can_seal(at, self.numbers.promised()) => {
                 if !self.seal_part(at, full, next, purpose)? {
@@ -192,22 +201,39 @@ impl<N: Nand> Flash<N> {
         }
     }
 
+    /// A lane of the same head that has no block either, and for which none is taken yet: one anchor names those of both, if there
+    /// are plenty of blocks.
+    fn lane_to_name_with(&self, at: LaneId) -> Option<LaneId> {
+        let (lanes, blocks) = (&self.slots.lanes, self.slots.blocks.len());
+        let is_named = self.phase.is_logged() && at.head != HeadId::Meta && !lanes.get(at).next_is_named;
+        if !lanes.are_several() || !is_named || self.free_blocks() < blocks / PLENTY_PART {
+            return None;
+        }
+        let takes_none = |lane: &Head| lane.is_vacant() && lane.next.is_none();
+        lanes.of_head(at.head).find(|&lane| lane != at && takes_none(lanes.get(lane)))
+    }
+
     /// One step towards naming a block in an anchor, so that replay finds it: everything that is gathered is programmed before,
     /// a unit in a step. Where the head has several lanes, the anchor says of which block this is the next. Whether it is
     /// named.
     fn name(&mut self, at: LaneId, full: Option<u32>, block: u32) -> Result<bool> {
-        if !self.phase.is_logged() || at.head == HeadId::Meta {
+        if !self.phase.is_logged() || at.head == HeadId::Meta || self.slots.head(at).next_is_named {
             return Ok(true);
         }
         let (head, era, named) = (at.head as u8, self.numbers.era(), self.anchors.names.len());
         let lanes = &self.slots.lanes;
         let left = full.filter(|_| lanes.are_several()).map(|full| Named::after(head, full));
-        let names = left.into_iter().chain([Named { head, block }]);
+        let beside = lanes.of_head(at.head).filter(|&lane| lane != at && full.is_none() && lanes.get(lane).is_vacant());
+        let beside: Vec<(LaneId, u32)> = beside.filter_map(|lane| Some((lane, lanes.get(lane).next?))).collect();
+        let blocks = beside.iter().map(|&(_, block)| block).chain([block]);
+        let names = left.into_iter().chain(blocks.map(|block| Named { head, block }));
         let outcome = match self.flush_unit() {
             Ok(true) => return Ok(false),
             Ok(false) if named + names.clone().count() <= names_max(self.slots.lanes.count()) => {
                 self.anchors.names.extend(names.map(|named| (named, era)));
-                self.rewrite_anchor()
+                let outcome = self.rewrite_anchor();
+                beside.iter().for_each(|&(lane, _)| self.slots.head_mut(lane).next_is_named = outcome.is_ok());
+                outcome
             }
             Ok(false) => Err(Error::NoSpace),
             Err(error) => Err(error),
