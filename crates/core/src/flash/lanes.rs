@@ -19,13 +19,16 @@ pub struct Lanes {
     others: Vec<Head>,
     /// Lanes of each head.
     count: u8,
+    /// Programs since mount by die, with anchors and tests of blocks.
+    programs: Vec<u64>,
 }
 
 impl Lanes {
-    /// So many lanes for each head, none of which stands in a block.
-    pub(super) fn new(count: u8) -> Self {
+    /// So many lanes for each head, none of which stands in a block, on a chip of so many dies.
+    pub(super) fn new(count: u8, dies: u32) -> Self {
+        let programs = alloc::vec![0; dies as usize];
         let others = (1..count).flat_map(|_| HeadId::ALL.map(|_| Head::new())).collect();
-        Self { first: HeadId::ALL.map(|_| Head::new()), others, count: count.max(1) }
+        Self { first: HeadId::ALL.map(|_| Head::new()), others, count: count.max(1), programs }
     }
 
     /// Lanes of each head.
@@ -36,6 +39,30 @@ impl Lanes {
     /// Whether each head has more than one.
     pub fn are_several(&self) -> bool {
         self.count > 1
+    }
+
+    /// The channels that are told apart on a chip: all there are, or its lanes where these are no multiple.
+    pub fn channels(&self, geometry: &Geometry) -> u8 {
+        let channels = u8::try_from(geometry.channels).unwrap_or(0);
+        if channels > 0 && self.count.is_multiple_of(channels) { channels } else { self.count }
+    }
+
+    /// A lane of the same head beside this one that has no block, and for which none is taken.
+    pub fn vacant_beside(&self, at: LaneId) -> Option<LaneId> {
+        let takes_none = |lane: &Head| lane.is_vacant() && lane.next.is_none();
+        self.of_head(at.head).find(|&lane| lane != at && takes_none(self.get(lane)))
+    }
+
+    /// Counts a program, on whatever block it was.
+    pub(super) fn count_program(&mut self, die: u32) {
+        if let Some(count) = self.programs.get_mut(die as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Programs since mount, by die.
+    pub fn programs(&self) -> &[u64] {
+        &self.programs
     }
 
     /// The dies that a lane is at home on.
@@ -135,7 +162,7 @@ mod tests {
 
     #[test]
     fn every_lane_of_every_head_is_another() {
-        let mut lanes = Lanes::new(3);
+        let mut lanes = Lanes::new(3, 8);
         let all: Vec<LaneId> = lanes.all().collect();
         assert_eq!((all.len(), lanes.of_log().count(), lanes.of_head(HeadId::Meta).count()), (12, 9, 3));
         for (block, &at) in (0..).zip(&all) {

@@ -59,8 +59,14 @@ impl<N: Nand> Flash<N> {
                 None => return Ok(false),
             },
         };
+        // One anchor names the first blocks of all lanes of a head, if there are plenty.
+        let is_named = self.phase.is_logged() && at.head != HeadId::Meta && !self.slots.head(at).next_is_named;
+        let lanes = &self.slots.lanes;
         if full.is_none()
-            && let Some(beside) = self.lane_to_name_with(at)
+            && lanes.are_several()
+            && is_named
+            && let Some(beside) = lanes.vacant_beside(at)
+            && self.free_blocks() >= self.slots.blocks.len() / PLENTY_PART
         {
             self.take_next(beside, purpose)?;
             return Ok(false);
@@ -104,7 +110,7 @@ impl<N: Nand> Flash<N> {
             Take::LeastWorn if at.head == HeadId::Native => Take::Settling,
             take => take,
         };
-        // What levelling moves goes to the most worn block of any die.
+        // Levelling takes the most worn block of any die.
         let home = match take {
             Take::MostWorn => HomeDies::ALL,
             Take::LeastWorn | Take::Settling => self.slots.lanes.home(&self.slots.shape.geometry, at),
@@ -199,18 +205,6 @@ impl<N: Nand> Flash<N> {
             HeadId::Meta => self.numbers.open_block_of_pages(),
             _ => self.numbers.open_block(),
         }
-    }
-
-    /// A lane of the same head that has no block either, and for which none is taken yet: one anchor names those of both, if there
-    /// are plenty of blocks.
-    fn lane_to_name_with(&self, at: LaneId) -> Option<LaneId> {
-        let (lanes, blocks) = (&self.slots.lanes, self.slots.blocks.len());
-        let is_named = self.phase.is_logged() && at.head != HeadId::Meta && !lanes.get(at).next_is_named;
-        if !lanes.are_several() || !is_named || self.free_blocks() < blocks / PLENTY_PART {
-            return None;
-        }
-        let takes_none = |lane: &Head| lane.is_vacant() && lane.next.is_none();
-        lanes.of_head(at.head).find(|&lane| lane != at && takes_none(lanes.get(lane)))
     }
 
     /// One step towards naming a block in an anchor, so that replay finds it: everything that is gathered is programmed before,

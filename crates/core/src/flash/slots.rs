@@ -56,7 +56,7 @@ impl Release {
     }
 }
 
-/// What is known of a chip before its block table is read, and how it is written to.
+/// A chip before its block table is read, and the lanes it is written in.
 pub struct ChipSetup {
     pub shape: Shape,
     /// Seeds every checksum but the anchors'.
@@ -84,8 +84,6 @@ pub struct Slots<N: Nand> {
     pub(super) wrong_checksums: u64,
     /// Reads of the chip since mount.
     pub(super) reads: u64,
-    /// Programs since mount, by die.
-    programs: Vec<u64>,
     /// When the last request or step of background work came, by a clock that never jumps.
     pub(super) mono_ns: i64,
     pub(super) outage: OutageWatch,
@@ -96,20 +94,18 @@ impl<N: Nand> Slots<N> {
     pub(super) fn new(nand: N, chip: ChipSetup, cache_slots: usize) -> Self {
         let ChipSetup { shape, seed, entries, lanes } = chip;
         let endurance = nand.endurance(CellMode::Native);
-        let programs = alloc::vec![0; shape.geometry.dies() as usize];
         Self {
+            lanes: Lanes::new(lanes, shape.geometry.dies()),
             nand,
             shape,
             seed,
             blocks: BlockTable::new(entries, endurance),
             cache: SlotCache::new(cache_slots),
-            lanes: Lanes::new(lanes),
             stash: Vec::new(),
             written_bytes: [0; Cause::ALL.len()],
             corrupt_reads: 0,
             wrong_checksums: 0,
             reads: 0,
-            programs,
             mono_ns: 0,
             outage: OutageWatch::default(),
             failures: Vec::new(),
@@ -184,11 +180,6 @@ impl<N: Nand> Slots<N> {
     /// Reads of the chip since mount.
     pub fn reads(&self) -> u64 {
         self.reads
-    }
-
-    /// Programs since mount, by die.
-    pub fn programs(&self) -> &[u64] {
-        &self.programs
     }
 
     /// Those of them that the chip read well: a bit of the slot is wrong that its ECC does not cover, as may be in spare bytes.
@@ -353,9 +344,8 @@ impl<N: Nand> Slots<N> {
         match outcome {
             Ok(()) if self.failures.is_empty() => {
                 self.outage.succeeded(operation);
-                let die = self.shape.geometry.die_of(block) as usize;
-                if let (Operation::Program, Some(count)) = (operation, self.programs.get_mut(die)) {
-                    *count += 1;
+                if operation == Operation::Program {
+                    self.lanes.count_program(self.shape.geometry.die_of(block));
                 }
                 Ok(true)
             }

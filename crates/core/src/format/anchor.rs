@@ -25,7 +25,7 @@ pub const VERSION: u32 = 3;
 pub const HEADS: usize = 4;
 /// Longest label, bytes.
 pub const LABEL_BYTES: usize = 32;
-/// Names given between checkpoints that space is kept for beside those of the lanes.
+/// Names given between checkpoints that space is kept for beside the names for lanes.
 const NAMES_BESIDE: usize = 28;
 /// Heads that every anchor has space for, and names given between checkpoints, beside some changes.
 const HEADS_FIT: usize = 32;
@@ -76,7 +76,7 @@ impl Named {
         Self { head, block: block | CHAIN_END }
     }
 
-    /// Where the chain ends that goes on in the block named next, if that is what is said.
+    /// The end of the chain that goes on in the block named next, if this is said here.
     pub fn chain_end(self) -> Option<u32> {
         (self.block & CHAIN_END != 0).then_some(self.block & !CHAIN_END)
     }

@@ -74,7 +74,7 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Follows every chain of blocks. The ends of those that no other one goes on.
+    /// Follows every chain of blocks. The ends of the chains that no other chain goes on.
     fn follow_all<N: Nand>(&mut self, slots: &mut Slots<N>, anchor: &Anchor) -> Result<Vec<ChainEnd>> {
         let (mut ends, mut before) = (Vec::<ChainEnd>::new(), None);
         let heads = anchor.heads.iter().map(|&at| (Named { head: at.head, block: at.block }, at.unit));

@@ -1,15 +1,97 @@
-//! Which channel a page goes to: the lane of a head, whose blocks stand on dies of their own.
+//! The channel that a page goes to. The file system knows the page's file, and its request
+//! (Qiu et al., §III.B and C).
 //!
-//! Invariant: a lane that is chosen is one of those there are.
+//! Invariant: a rule chooses a channel of the chip; among equal channels the turn decides.
 
-/// The lane whose turn it is, where callers' pages go to `lanes` in turn and `turn` of them went before, or groups of
-/// `run_pages` of them.
-pub fn in_turn(turn: u64, run_pages: u32, lanes: u8) -> u8 {
-    (turn / u64::from(run_pages.max(1)) % u64::from(lanes.max(1))) as u8
+/// Channels that a rule can tell apart.
+pub const CHANNELS_MAX: usize = 32;
+
+/// A file's pages before and after a page that are its neighbours.
+pub const WINDOW_PAGES: u64 = 7;
+
+/// How a channel is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ChannelRule {
+    /// The next in turn.
+    #[default]
+    RoundRobin,
+    /// §III.C.1, File Channel Fairness: the next in turn for a request that goes to every channel alike, else the channel with
+    /// the fewest pages of the file, then with the fewest pages ever issued.
+    FileFairness,
+    /// The channel with the fewest pages of the request, then at most a page ahead of the file's least channel, then busy for
+    /// the shortest time, then with the fewest pages of the file.
+    FairPlus,
+    /// The channel with the fewest pages of the request, then without a neighbour of the page in its file, then busy for the
+    /// shortest time, then with the fewest neighbours.
+    WindowPlus,
 }
 
-/// Pages of a sync of `pages` that go to one native lane before the next: each lane skips pages after the sync, to spare those
-/// that share their cells, so that no more than one for each `pair_pages` is written to.
+/// A channel, as a rule sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChannelView {
+    /// Pages of the request that were given to it.
+    pub of_request: u32,
+    /// Pages of the file that it holds, without the replaced page.
+    pub of_file: u32,
+    /// Neighbours of the page in its file that it holds.
+    pub near: u32,
+    /// Pages that were ever issued to it.
+    pub issued: u64,
+    /// How long its queue keeps it busy, ns.
+    pub pending_ns: u64,
+}
+
+impl ChannelRule {
+    /// All that have a name.
+    pub const ALL: [Self; 4] = [Self::RoundRobin, Self::FileFairness, Self::FairPlus, Self::WindowPlus];
+
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RoundRobin => "round-robin",
+            Self::FileFairness => "fairness",
+            Self::FairPlus => "fair+",
+            Self::WindowPlus => "window+",
+        }
+    }
+
+    /// The rule of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|channel| channel.name() == name)
+    }
+
+    /// Whether it must be known where the file's pages are.
+    pub fn asks_for_file(self) -> bool {
+        matches!(self, Self::FileFairness | Self::FairPlus)
+    }
+
+    /// Whether it must be known where the page's neighbours are.
+    pub fn asks_for_neighbours(self) -> bool {
+        self == Self::WindowPlus
+    }
+
+    /// The channel for a page of a request of so many, where the turn has come to `turn`.
+    pub fn choose(self, request_pages: u32, channels: &[ChannelView], turn: u64) -> usize {
+        let count = channels.len().max(1);
+        let first = (turn % count as u64) as usize;
+        let is_even = request_pages > 0 && (request_pages as usize).is_multiple_of(count);
+        if self == Self::RoundRobin || self == Self::FileFairness && is_even {
+            return first;
+        }
+        let least_of_file = channels.iter().map(|channel| channel.of_file).min().unwrap_or(0);
+        let key = |view: &ChannelView| match self {
+            Self::RoundRobin => (0, false, 0, 0),
+            Self::FileFairness => (view.of_file, false, view.issued, 0),
+            Self::FairPlus => (view.of_request, view.of_file > least_of_file + 1, view.pending_ns, view.of_file),
+            Self::WindowPlus => (view.of_request, view.near > 0, view.pending_ns, view.near),
+        };
+        let in_turn = (0..count).map(|step| (first + step) % count);
+        in_turn.min_by_key(|&number| channels.get(number).map(key)).unwrap_or(first)
+    }
+}
+
+/// Pages of a sync of `pages` that go to one native lane before the next. Each lane skips pages after the sync, to spare the pages
+/// that share their cells, so that a sync writes to no more than one lane for each `pair_pages`.
 pub fn run_of_sync(pages: u32, pair_pages: u32, lanes: u8) -> u32 {
     match (pages / pair_pages.max(1)).max(1) {
         most if most >= u32::from(lanes) => 1,
@@ -21,16 +103,60 @@ pub fn run_of_sync(pages: u32, pair_pages: u32, lanes: u8) -> u32 {
 mod tests {
     use super::*;
 
+    const IDLE: ChannelView = ChannelView { of_request: 0, of_file: 0, near: 0, issued: 0, pending_ns: 0 };
+
     #[test]
-    fn pages_go_to_the_lanes_in_turn() {
-        let lanes: [u8; 6] = core::array::from_fn(|turn| in_turn(turn as u64, 1, 4));
-        assert_eq!(lanes, [0, 1, 2, 3, 0, 1]);
-        let runs: [u8; 6] = core::array::from_fn(|turn| in_turn(turn as u64, 2, 4));
-        assert_eq!(runs, [0, 0, 1, 1, 2, 2]);
+    fn every_rule_is_found_by_its_name() {
+        assert!(ChannelRule::ALL.into_iter().all(|channel| ChannelRule::named(channel.name()) == Some(channel)));
+        assert_eq!(ChannelRule::named("fair"), None);
     }
 
     #[test]
-    fn a_sync_goes_to_a_native_lane_for_each_pairing_distance() {
+    fn where_nothing_else_tells_the_turn_does() {
+        for channel in ChannelRule::ALL {
+            assert_eq!(
+                [0, 1, 5, 8, 11].map(|turn| channel.choose(3, &[IDLE; 8], turn)),
+                [0, 1, 5, 0, 3],
+                "{channel:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn fairness_takes_the_channel_with_the_fewest_pages_of_the_file() {
+        let channels =
+            [(2, 0), (1, 9), (1, 7), (3, 0)].map(|(of_file, issued)| ChannelView { of_file, issued, ..IDLE });
+        assert_eq!(ChannelRule::FileFairness.choose(3, &channels, 0), 2);
+        assert_eq!(
+            ChannelRule::FileFairness.choose(8, &channels, 3),
+            3,
+            "a request that fills every channel goes in turn"
+        );
+    }
+
+    #[test]
+    fn fair_plus_spreads_a_request_over_channels_not_ahead() {
+        let of_file = |pages: [u32; 4]| pages.map(|of_file| ChannelView { of_file, ..IDLE });
+        assert_eq!(ChannelRule::FairPlus.choose(2, &of_file([2, 1, 0, 1]), 0), 2);
+        let given = [1, 0, 0, 0].map(|of_request| ChannelView { of_request, ..IDLE });
+        assert_eq!(ChannelRule::FairPlus.choose(2, &given, 0), 1);
+        let mut busy = of_file([1, 2, 3, 1]);
+        (busy[0].pending_ns, busy[3].pending_ns) = (900, 800);
+        assert_eq!(ChannelRule::FairPlus.choose(2, &busy, 0), 1, "a page ahead, but idle");
+    }
+
+    #[test]
+    fn window_plus_keeps_neighbours_apart() {
+        let near = [1, 2, 0, 0].map(|near| ChannelView { near, ..IDLE });
+        assert_eq!(ChannelRule::WindowPlus.choose(1, &near, 0), 2);
+        assert_eq!(ChannelRule::WindowPlus.choose(1, &near, 3), 3);
+        let mut all = [1, 2, 1, 1].map(|near| ChannelView { near, ..IDLE });
+        all[0].pending_ns = 5;
+        assert_eq!(ChannelRule::WindowPlus.choose(1, &all, 0), 2, "the least busy, then with the fewest neighbours");
+    }
+
+    #[test]
+    fn a_sync_takes_a_native_lane_for_each_pairing_distance() {
         assert_eq!([1, 7, 8, 15, 16, 20, 31, 32].map(|pages| run_of_sync(pages, 8, 4)), [1, 7, 8, 15, 8, 10, 11, 1]);
     }
 }

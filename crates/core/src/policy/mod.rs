@@ -20,6 +20,7 @@ pub mod wear;
 
 use self::admission::Admission;
 use self::allocate::Allocate;
+use self::channel::ChannelRule;
 use self::gc::Regions;
 use self::migrate::{Extent, Migrate};
 
@@ -56,6 +57,8 @@ pub struct Policy {
     collect: Regions,
     /// Whether wear is levelled: the least worn free block is taken first, and what hardly changes moves to worn blocks.
     levels: bool,
+    /// The channel that callers' pages go to.
+    channel: ChannelRule,
 }
 
 impl Policy {
@@ -73,6 +76,7 @@ impl Policy {
         slc_blocks_max: None,
         collect: Regions::Native,
         levels: true,
+        channel: ChannelRule::RoundRobin,
     };
     /// FlexFS §4.1.1: the same, with migration in idle time as well.
     pub const BM: Self = Self { name: "bm", migrate: Some(Migrate::PAPER), ..Self::BASELINE };
@@ -141,6 +145,16 @@ impl Policy {
     /// Whether wear is levelled.
     pub fn levels(self) -> bool {
         self.levels
+    }
+
+    /// The rule that chooses the channel of callers' pages.
+    pub fn channel(self) -> ChannelRule {
+        self.channel
+    }
+
+    /// The same policy, choosing channels in another way.
+    pub const fn with_channel(self, channel: ChannelRule) -> Self {
+        Self { channel, ..self }
     }
 
     /// Its name on a command line, without parameters.

@@ -6,6 +6,7 @@ use core::fmt;
 
 use super::Policy;
 use super::allocate::Allocate;
+use super::channel::ChannelRule;
 
 /// The greatest part of the blocks that an SLC buffer may be, in percent.
 const BUFFER_PERCENT_MAX: u8 = 90;
@@ -17,7 +18,8 @@ const UNITS: [(&str, i64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us",
 impl Policy {
     /// The preset of that name (`native-only` is `mlc-only`), or `slc-buffer=N%`, 1 to 90; then, each after a colon, the
     /// paper's parameters: `t_wait=TIME` and `t_trig=TIME` of a policy that migrates, `n_p=PAGES` of one that allocates; and
-    /// `spare=N%` of one that waits for a charger.
+    /// `spare=N%` of one that waits for a charger; `channel=RULE` of any, where a chip has several: `round-robin`, `fairness`,
+    /// `fair+` or `window+`.
     ///
     /// # Errors
     /// In words, what is wrong with it.
@@ -54,7 +56,11 @@ impl Policy {
                 let percent = percent.filter(|&percent| percent <= SPARE_PERCENT_MAX);
                 Ok(self.with_spare_percent(percent.ok_or("spare is a percentage, at most 90%")?))
             }
-            _ => Err("a parameter is t_wait, t_trig, n_p or spare"),
+            "channel" => {
+                let channel = ChannelRule::named(value);
+                Ok(self.with_channel(channel.ok_or("channel is round-robin, fairness, fair+ or window+")?))
+            }
+            _ => Err("a parameter is t_wait, t_trig, n_p, spare or channel"),
         }
     }
 }
@@ -95,9 +101,14 @@ impl fmt::Display for Policy {
         if let Some(allocate) = self.allocate().filter(|one| one.window_pages != Allocate::PAPER.window_pages) {
             write!(f, ":n_p={}", allocate.window_pages)?;
         }
-        match self.spare_percent().filter(|_| self.spare_percent() != preset.and_then(Self::spare_percent)) {
-            Some(percent) => write!(f, ":spare={percent}%"),
-            None => Ok(()),
+        if let Some(percent) =
+            self.spare_percent().filter(|_| self.spare_percent() != preset.and_then(Self::spare_percent))
+        {
+            write!(f, ":spare={percent}%")?;
+        }
+        match self.channel() {
+            ChannelRule::RoundRobin => Ok(()),
+            channel => write!(f, ":channel={}", channel.name()),
         }
     }
 }
@@ -121,8 +132,16 @@ mod tests {
         let policy = Policy::from_text(text).unwrap();
         let (migrate, allocate) = (policy.migrate().unwrap(), policy.allocate().unwrap());
         assert_eq!((migrate.t_wait_ns, migrate.t_trig_ns, allocate.window_pages), (1_500_000_000, 250_000, 512));
-        for text in [text, "bm:t_wait=0s", "slc-buffer=12%:t_trig=1s", "default:n_p=64", "charge:spare=5%", "baseline"]
-        {
+        for text in [
+            text,
+            "bm:t_wait=0s",
+            "slc-buffer=12%:t_trig=1s",
+            "default:n_p=64",
+            "charge:spare=5%",
+            "slc-only:channel=fair+",
+            "default:n_p=64:channel=window+",
+            "baseline",
+        ] {
             assert_eq!(format!("{}", Policy::from_text(text).unwrap()), text);
         }
         // The paper's own are not told.
@@ -146,7 +165,8 @@ mod tests {
             ("baseline:t_wait=1s", "moves nothing"),
             ("default:spare=5%", "waits for a charger"),
             ("charge:spare=91%", "at most 90%"),
-            ("da:speed=9", "t_wait, t_trig, n_p or spare"),
+            ("da:channel=fast", "fair+ or window+"),
+            ("da:speed=9", "t_wait, t_trig, n_p, spare or channel"),
         ];
         for (text, said) in wrong {
             let error = Policy::from_text(text).unwrap_err();

@@ -32,11 +32,11 @@ fn rank(block: &BlockView, target_bytes: u32) -> Option<Rank> {
     (block.is_movable() && gains).then_some(Rank { sound: !failing, live_bytes, recent, number })
 }
 
-/// The part of a destination block by which victims may differ that are about as good: one in so many.
+/// Victims are about as good as each other within this part of a destination block: an eighth.
 const AS_GOOD_PART: u32 = 8;
 
-/// The block to empty, where a destination block takes `target_bytes`: of those that are about as good as the best one of the
-/// die with the fewest free blocks.
+/// The block to empty, where a destination block takes `target_bytes`: of the victims about as good as the best
+/// the one on the die with the fewest free blocks.
 pub fn choose(blocks: impl Iterator<Item = BlockView> + Clone, target_bytes: u32) -> Option<Victim> {
     let (mut old, mut recent) = (None::<Rank>, None::<Rank>);
     for candidate in blocks.clone().filter_map(|block| rank(&block, target_bytes)) {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn among_victims_about_as_good_one_of_the_die_with_the_fewest_free_blocks_is_emptied() {
+    fn victims_about_as_good_come_from_the_die_with_the_fewest_free() {
         let beside = |number, live_bytes, free_beside| BlockView { free_beside, ..block(number, live_bytes) };
         assert_eq!(choose([beside(1, 40, 5), beside(2, 52, 3)].into_iter(), 100), victim(2, false));
         assert_eq!(choose([beside(1, 40, 5), beside(2, 53, 3)].into_iter(), 100), victim(1, false), "an eighth worse");

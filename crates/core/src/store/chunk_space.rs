@@ -91,6 +91,7 @@ impl<N: Nand> FileChunks<'_, N> {
         let change = Change::Cut(u128::from(to - from));
         // What may fail comes first.
         let replaced = self.records.set(self.key(from), change)?;
+        self.records.spreads.forget(self.ino);
         self.records.buffer.drop_range(self.ino, from, to);
         if replaced.any {
             self.records.change_inode(self.ino, |inode| inode.chunks = inode.chunks.without(replaced.chunks))?;

@@ -124,7 +124,8 @@ impl<N: Nand> FileChunks<'_, N> {
         if pack && self.store_packed(chunk, data, time, fresh)? {
             return Ok(None);
         }
-        let to = place(self.records, &Write::Host, SlotContent::Data(self.ino));
+        let spread = self.spread(chunk)?;
+        let to = place(self.records, &Write::Host, SlotContent::Data(self.ino, spread.as_ref()));
         let piece = Piece { chunk, bytes: data, time, fresh, may_end: true };
         self.store_bare(to, piece, data).map(|stored| Some(stored.replaced))
     }
@@ -175,7 +176,13 @@ impl<N: Nand> FileChunks<'_, N> {
             let body = Body::Data { chunk, time_ns, dated, len: bytes.len() as u32, lz4: false, bytes };
             return self.push_data(chunk, body, fresh).map(|()| false);
         }
-        let to = to.unwrap_or_else(|| place(self.records, &Write::Host, SlotContent::Data(self.ino)));
+        let to = match to {
+            Some(to) => to,
+            None => {
+                let spread = self.spread(chunk)?;
+                place(self.records, &Write::Host, SlotContent::Data(self.ino, spread.as_ref()))
+            }
+        };
         let piece = Piece { chunk, bytes, time, fresh, may_end };
         let stored = if bytes.len() == slot_bytes {
             self.store_bare(to, piece, bytes)?
@@ -203,6 +210,7 @@ impl<N: Nand> FileChunks<'_, N> {
     /// Makes a node of a chunk; where that is `fresh`, what stands in the index need not be readable.
     fn push_data(&mut self, chunk: u64, body: Body<'_>, fresh: bool) -> Result<()> {
         let was = if fresh { None } else { self.place(chunk)? };
+        self.records.spreads.forget(self.ino);
         self.records.push_node(self.ino, body, fresh)?;
         let replaced = match was {
             None => Extent::default(),
@@ -224,6 +232,8 @@ impl<N: Nand> FileChunks<'_, N> {
     /// Appends a chunk as a slot of its own, `padded` to a slot's length.
     fn store_bare(&mut self, to: Placement, piece: Piece<'_>, padded: &[u8]) -> Result<BareChunk> {
         let Piece { chunk, bytes, time, fresh, may_end } = piece;
+        let is_counted = self.records.spreads.counts(self.ino);
+        let was_in = if is_counted { self.block_of(chunk)? } else { None };
         let (ino, data_key, records) = (self.ino, self.key(chunk), &mut *self.records);
         let end = may_end && records.buffer.is_empty();
         let draft = Draft::data(ino, chunk, bytes.len() as u32, time.ns, end).dated(time.dated);
@@ -233,6 +243,9 @@ impl<N: Nand> FileChunks<'_, N> {
         }
         records.buffer.goes_native(to.region == Region::Native);
         records.manager.heard_of_data(to.region, to.hot);
+        if is_counted {
+            records.spreads.heard_of_page(ino, was_in, records.flash().shape().block_of(slot));
+        }
         let mut release = records.flash().by_record();
         release.by = By::Record(records.flash().numbers().next() - 1);
         let change = Change::Put(Place::Run { slot, count: 1 });

@@ -87,8 +87,12 @@ impl Commit {
     /// Writes the chunk that has waited longest; without one a slot of nodes, or an empty one where only the end of the group
     /// is missing. Where something had to be read to know where the chunk stood before, that is the step.
     fn write<N: Nand>(&self, records: &mut Records<N>, oldest: Option<(u64, u64)>) -> Result<()> {
+        let spread = match oldest {
+            Some((ino, chunk)) => records.chunks(ino).spread(chunk)?,
+            None => None,
+        };
         let (content, cause) = match oldest {
-            Some((ino, _)) => (SlotContent::Data(ino), Cause::Host),
+            Some((ino, _)) => (SlotContent::Data(ino, spread.as_ref()), Cause::Host),
             None => (SlotContent::Nodes(records.buffer.last_ino()), Cause::Metadata),
         };
         let to = place(records, &self.write, content);

@@ -18,6 +18,7 @@ use crate::format::place::{Place, Slot};
 use crate::format::tag::Kind;
 use crate::index::{Index, Relocation};
 use crate::policy::Region;
+use crate::policy::channel::CHANNELS_MAX;
 
 /// Where a slot goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +34,39 @@ pub struct Log<N: Nand> {
     flash: Flash<N>,
     /// Pages that the checkpoint under way has not followed yet.
     moved_pages: Vec<MovedPage>,
-    /// Units of callers' data begun since mount.
-    turn: u64,
+    /// The channels that callers' data went to.
+    requests: ChannelRequests,
+}
+
+/// The channels that callers' pages went to.
+pub(super) struct ChannelRequests {
+    /// Channels that are told apart.
+    pub channels: u8,
+    /// The turn: units of callers' data begun since mount.
+    pub turn: u64,
+    /// Pages given to each channel since mount, and by the request under way.
+    pub issued: [u64; CHANNELS_MAX],
+    pub of_request: [u32; CHANNELS_MAX],
+    /// Pages of that request.
+    pub request_pages: u32,
+}
+
+impl ChannelRequests {
+    /// A page went to this lane.
+    fn count(&mut self, at: LaneId) {
+        let channel = usize::from(at.lane % self.channels.max(1));
+        if let (Some(issued), Some(given)) = (self.issued.get_mut(channel), self.of_request.get_mut(channel)) {
+            (*issued, *given) = (*issued + 1, *given + 1);
+        }
+    }
 }
 
 impl<N: Nand> Log<N> {
-    /// The log that a flash manager goes on with.
-    pub(super) fn new(flash: Flash<N>) -> Self {
-        Self { flash, moved_pages: Vec::new(), turn: 0 }
+    /// The log that a flash manager goes on with, on a chip whose channels are told apart.
+    pub(super) fn new(flash: Flash<N>, channels: u8) -> Self {
+        let (issued, of_request) = ([0; CHANNELS_MAX], [0; CHANNELS_MAX]);
+        let requests = ChannelRequests { channels, turn: 0, issued, of_request, request_pages: 0 };
+        Self { flash, moved_pages: Vec::new(), requests }
     }
 
     /// The flash manager, to look at.
@@ -73,15 +99,25 @@ impl<N: Nand> Log<N> {
         self.flash.prepare(to.at, purpose)
     }
 
-    /// Units of callers' data begun since mount: whose turn it is among the lanes.
-    pub(super) fn turn(&self) -> u64 {
-        self.turn
+    /// The channels that callers' pages went to.
+    pub(super) fn requests(&self) -> &ChannelRequests {
+        &self.requests
+    }
+
+    /// A caller begins to write so many pages.
+    pub(super) fn begin_request(&mut self, pages: u64) {
+        if self.flash.slots().lanes().are_several() {
+            self.requests.request_pages = u32::try_from(pages).unwrap_or(u32::MAX);
+            self.requests.of_request = [0; CHANNELS_MAX];
+        }
     }
 
     /// Appends a slot at the place it was given.
     pub(super) fn append(&mut self, to: Placement, draft: Draft, bytes: &[u8], purpose: Purpose) -> Result<Slot> {
-        if draft.is_of_caller() && !self.flash.slots().lanes().get(to.at).is_gathering() {
-            self.turn += 1;
+        let lanes = self.flash.slots().lanes();
+        if lanes.are_several() && draft.is_of_caller() {
+            self.requests.turn += u64::from(!lanes.get(to.at).is_gathering());
+            self.requests.count(to.at);
         }
         self.flash.append(to.at, draft, bytes, purpose)
     }

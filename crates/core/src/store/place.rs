@@ -7,20 +7,21 @@ use core::cmp::Reverse;
 
 use nand::{CellMode, Nand};
 
+use super::file_spread::PageSpread;
 use super::log::Placement;
 use super::records::Records;
 use crate::flash::head::{HeadId, LaneId};
 use crate::format::inode::Ino;
 use crate::policy::Region;
 use crate::policy::budget::Call;
-use crate::policy::channel;
+use crate::policy::channel::{self, CHANNELS_MAX, ChannelView};
 use crate::policy::place::Write;
 
 /// What a slot holds.
 #[derive(Clone, Copy)]
-pub(super) enum SlotContent {
-    /// A chunk that a caller wrote to this file.
-    Data(Ino),
+pub(super) enum SlotContent<'a> {
+    /// A chunk that a caller wrote to this file, and the file's pages on each channel, where the policy asks for them.
+    Data(Ino, Option<&'a PageSpread>),
     /// Nodes, which are as hot as the inode that the last of them is of.
     Nodes(Option<Ino>),
     /// What is moved out of a block.
@@ -30,7 +31,7 @@ pub(super) enum SlotContent {
 }
 
 /// The place of a slot. What is written before a checkpoint counts goes to SLC, where there are two regions.
-pub(super) fn place<N: Nand>(records: &Records<N>, write: &Write, content: SlotContent) -> Placement {
+pub(super) fn place<N: Nand>(records: &Records<N>, write: &Write, content: SlotContent<'_>) -> Placement {
     Placer { records, write }.place(content)
 }
 
@@ -41,11 +42,11 @@ struct Placer<'a, N: Nand> {
 }
 
 impl<N: Nand> Placer<'_, N> {
-    fn place(&self, content: SlotContent) -> Placement {
+    fn place(&self, content: SlotContent<'_>) -> Placement {
         let manager = &self.records.manager;
         let is_logged = self.records.flash().phase().is_logged();
         let of_file = match content {
-            SlotContent::Data(ino) => Some(ino),
+            SlotContent::Data(ino, _) => Some(ino),
             SlotContent::Nodes(ino) => ino,
             SlotContent::Copies => None,
             SlotContent::Page => return Placement { at: self.page_lane(), region: Region::Slc, hot: false },
@@ -68,7 +69,7 @@ impl<N: Nand> Placer<'_, N> {
 
     /// The lane of a head: that which gathers a unit, else the one that the content is for. Without room it takes a block
     /// where that leaves those that a commit may need; else one with room is filled first.
-    fn lane(&self, head: HeadId, content: SlotContent) -> LaneId {
+    fn lane(&self, head: HeadId, content: SlotContent<'_>) -> LaneId {
         let flash = self.records.flash();
         let (slots, lanes) = (flash.slots(), flash.slots().lanes());
         if !lanes.are_several() {
@@ -82,7 +83,8 @@ impl<N: Nand> Placer<'_, N> {
                 Some(exposed) => return exposed,
                 None => self.lane_of_most_free_blocks(head),
             },
-            SlotContent::Data(_) | SlotContent::Nodes(_) | SlotContent::Page => self.lane_in_turn(head),
+            SlotContent::Data(_, spread) => self.lane_of_data(head, spread),
+            SlotContent::Nodes(_) | SlotContent::Page => self.lane_in_turn(head, 1),
         };
         if slots.room(wanted) > 0 || flash.phase().is_logged() && self.has_blocks_for_lanes() {
             return wanted;
@@ -107,7 +109,9 @@ impl<N: Nand> Placer<'_, N> {
         least.unwrap_or_else(|| self.lane_of_most_free_blocks(HeadId::Meta))
     }
 
-    fn lane_in_turn(&self, head: HeadId) -> LaneId {
+    /// The lane that the policy chooses for a chunk; of those of a channel the one whose turn it is. A sync that goes to native
+    /// cells is kept to few.
+    fn lane_of_data(&self, head: HeadId, spread: Option<&PageSpread>) -> LaneId {
         let lanes = self.records.flash().slots().lanes().count();
         let run_pages = match self.write {
             &Write::Synced { slots, pair_slots, follows_native: false } if head == HeadId::Native => {
@@ -115,11 +119,42 @@ impl<N: Nand> Placer<'_, N> {
             }
             _ => 1,
         };
-        LaneId { head, lane: channel::in_turn(self.records.log.turn(), run_pages, lanes) }
+        let Some(spread) = spread.filter(|_| run_pages == 1) else { return self.lane_in_turn(head, run_pages) };
+        let requests = self.records.log.requests();
+        let nand = self.records.flash().slots().nand();
+        let dies = self.records.flash().shape().geometry.dies().max(1);
+        let turn_of_lane = requests.turn / u64::from(requests.channels.max(1));
+        let lane_of = |channel: u8| {
+            let lanes_each = u64::from(lanes / requests.channels.max(1)).max(1);
+            channel + requests.channels * (turn_of_lane % lanes_each) as u8
+        };
+        let mut views = [ChannelView::default(); CHANNELS_MAX];
+        for (channel, view) in (0..requests.channels).zip(&mut views) {
+            let at = usize::from(channel);
+            let of = |counts: &[u32]| counts.get(at).copied().unwrap_or(0);
+            *view = ChannelView {
+                of_request: of(&requests.of_request),
+                of_file: of(&spread.of_file),
+                near: of(&spread.near),
+                issued: requests.issued.get(at).copied().unwrap_or(0),
+                pending_ns: nand.pending_ns(u32::from(lane_of(channel)) % dies),
+            };
+        }
+        let views = views.get(..usize::from(requests.channels)).unwrap_or(&views);
+        let channel = self.records.manager.policy().channel();
+        let chosen = channel.choose(requests.request_pages, views, requests.turn);
+        LaneId { head, lane: lane_of(chosen as u8) }
     }
 
-    /// The lane with the oldest copies that a torn program could still take: what they were taken from is kept until that lane
-    /// has gone on far enough, so that copies go there as long as there are any.
+    /// The lane whose turn it is, where so many pages go to each.
+    fn lane_in_turn(&self, head: HeadId, run_pages: u32) -> LaneId {
+        let lanes = self.records.flash().slots().lanes().count();
+        let turn = self.records.log.requests().turn / u64::from(run_pages.max(1));
+        LaneId { head, lane: (turn % u64::from(lanes.max(1))) as u8 }
+    }
+
+    /// The lane with the oldest copies that a torn program could still take: their sources are kept until that lane has gone on
+    /// far enough, so that copies go there as long as there are any.
     fn lane_with_exposed_copies(&self, head: HeadId) -> Option<LaneId> {
         let slots = self.records.flash().slots();
         let oldest = |at| slots.head(at).oldest_exposed_copy();

@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 
 use nand::{Cause, Nand};
 
+use super::file_spread::FileSpreads;
 use super::inodes::{Cached, Inodes};
 use super::log::Log;
 use super::options::MountOptions;
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::flash::{Flash, MovedPage, STEP_READS};
 use crate::format::cells::CellRecord;
 use crate::format::inode::{Ino, Inode};
-use crate::format::key::{Key, KeyKind, key, whole_inode};
+use crate::format::key::{Key, KeyKind, ino_of, key, whole_inode};
 use crate::format::manager::ManagerRecord;
 use crate::format::node::{self, Body};
 use crate::format::page::Entry;
@@ -54,6 +55,7 @@ pub struct Records<N: Nand> {
     pub(super) index: Index,
     pub(super) buffer: WriteBuffer,
     pub(super) inodes: Inodes,
+    pub(super) spreads: FileSpreads,
     pub(super) volume: Volume,
     pub(super) options: MountOptions,
     /// What the chip offers, which does not change.
@@ -75,15 +77,18 @@ impl<N: Nand> Records<N> {
     ) -> Self {
         let one_bit = flash.shape().geometry.bits_per_cell == 1;
         let policy = if one_bit { options.policy.on_one_bit_cells() } else { options.policy };
+        let geometry = &flash.shape().geometry;
+        let (dies, channels) = (geometry.dies(), flash.slots().lanes().channels(geometry));
         let mut manager = Manager::new(policy);
         manager.take_up_life(volume.manager, options.life, flash.shape().slot_bytes as u64, options.now_ns);
         Self {
             chip_space,
             write_regions: manager.write_regions(),
-            log: Log::new(flash),
+            log: Log::new(flash, channels),
             index,
             buffer: WriteBuffer::default(),
             inodes: Inodes::new(options.cache_bytes / 4 / 256),
+            spreads: FileSpreads::new(dies, channels),
             volume,
             manager,
             options,
@@ -192,6 +197,10 @@ impl<N: Nand> Records<N> {
     /// Makes a key point to a copy, if it still points to the original that it pointed to in this generation of the index:
     /// nothing is read for it.
     pub(super) fn relocate_known(&mut self, relocation: Relocation) {
+        if let (Place::Run { slot: from, .. }, Place::Run { slot: to, .. }) = (relocation.from, relocation.to) {
+            let block_of = |slot| self.log.flash().shape().block_of(slot);
+            self.spreads.heard_of_page(ino_of(relocation.key), Some(block_of(from)), block_of(to));
+        }
         let release = self.flash().by_copy();
         self.index.relocate_known(self.log.slots_mut(), relocation, release);
     }
@@ -302,6 +311,7 @@ impl<N: Nand> Records<N> {
         self.set(from, Change::Cut(to - from))?;
         self.buffer.drop_range(ino, 0, u64::MAX);
         self.inodes.remove(ino);
+        self.spreads.forget(ino);
         self.volume.files = self.volume.files.saturating_sub(1);
         self.push(ino, Body::Forget)
     }
@@ -324,6 +334,9 @@ impl<N: Nand> Records<N> {
 
     /// Lets the index follow slots that moved because their block failed under a unit of several slots.
     pub(super) fn follow_moved(&mut self) -> Result<()> {
+        if self.flash().has_moved() {
+            self.spreads.forget_all();
+        }
         self.log.follow_moved(&mut self.index)
     }
 }

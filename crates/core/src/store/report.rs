@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use super::Store;
-use super::spread::{self, DieInfo, LaneInfo};
+use super::spread::{DieInfo, LaneInfo};
 use crate::error::Error;
 use crate::format::anchor::VERSION;
 use crate::format::table::Use;
@@ -229,8 +229,8 @@ impl<N: Nand> Store<N> {
             idle_steps: self.records.manager.ledger().steps(),
             migrated_blocks: self.records.manager.ledger().migrated_blocks(),
             under_way: under_way(self),
-            lanes: spread::lanes(self.records.flash()),
-            dies: spread::dies(self.records.flash()),
+            lanes: LaneInfo::all(self.records.flash()),
+            dies: DieInfo::all(self.records.flash()),
         }
     }
 }

@@ -38,33 +38,37 @@ pub struct DieInfo {
     pub programs: u64,
 }
 
-/// The lanes of every head.
-pub(super) fn lanes<N: Nand>(flash: &Flash<N>) -> Vec<LaneInfo> {
-    let slots = flash.slots();
-    let told = |at: LaneId| {
-        let lane = slots.head(at);
-        LaneInfo {
-            head: at.head.name(),
-            lane: at.lane,
-            open: lane.block().map(|block| (block, lane.unit())),
-            room_slots: slots.room(at),
-            programs: lane.programs(),
-        }
-    };
-    HeadId::ALL.into_iter().flat_map(|head| slots.lanes().of_head(head)).map(told).collect()
+impl LaneInfo {
+    /// The lanes of every head.
+    pub(super) fn all<N: Nand>(flash: &Flash<N>) -> Vec<Self> {
+        let slots = flash.slots();
+        let told = |at: LaneId| {
+            let lane = slots.head(at);
+            LaneInfo {
+                head: at.head.name(),
+                lane: at.lane,
+                open: lane.block().map(|block| (block, lane.unit())),
+                room_slots: slots.room(at),
+                programs: lane.programs(),
+            }
+        };
+        HeadId::ALL.into_iter().flat_map(|head| slots.lanes().of_head(head)).map(told).collect()
+    }
 }
 
-/// The dies of the chip.
-pub(super) fn dies<N: Nand>(flash: &Flash<N>) -> Vec<DieInfo> {
-    let (geometry, free) = (&flash.shape().geometry, flash.free());
-    let programs = (0..).zip(flash.slots().programs());
-    let mut dies: Vec<DieInfo> =
-        programs.map(|(die, &programs)| DieInfo { die, programs, ..DieInfo::default() }).collect();
-    for (number, block) in flash.blocks().iter() {
-        let Some(die) = dies.get_mut(geometry.die_of(number) as usize) else { continue };
-        die.free_blocks += u32::from(free.holds(number));
-        die.open_blocks += u32::from(block.open);
-        die.erases += if block.entry.used_as == Use::Bad { 0 } else { u64::from(block.entry.erases) };
+impl DieInfo {
+    /// The dies of the chip.
+    pub(super) fn all<N: Nand>(flash: &Flash<N>) -> Vec<Self> {
+        let (geometry, free) = (&flash.shape().geometry, flash.free());
+        let programs = (0..).zip(flash.slots().lanes().programs());
+        let mut dies: Vec<DieInfo> =
+            programs.map(|(die, &programs)| DieInfo { die, programs, ..DieInfo::default() }).collect();
+        for (number, block) in flash.blocks().iter() {
+            let Some(die) = dies.get_mut(geometry.die_of(number) as usize) else { continue };
+            die.free_blocks += u32::from(free.holds(number));
+            die.open_blocks += u32::from(block.open);
+            die.erases += if block.entry.used_as == Use::Bad { 0 } else { u64::from(block.entry.erases) };
+        }
+        dies
     }
-    dies
 }

@@ -7,6 +7,7 @@ mod checkpoint;
 mod collector;
 mod failing;
 mod format;
+mod lanes;
 mod place;
 mod recovery;
 mod roll;
