@@ -8,7 +8,7 @@ use nand::Geometry;
 
 use super::dies::HomeDies;
 use super::head::{Head, HeadId, LaneId};
-use super::shape::ModeShape;
+use super::shape::{ModeShape, Shape};
 use crate::format::anchor::{HEADS, HeadAt};
 
 /// The lanes of all heads.
@@ -53,9 +53,10 @@ impl Lanes {
         self.of_head(at.head).find(|&lane| lane != at && takes_none(self.get(lane)))
     }
 
-    /// Counts a program, on whatever block it was.
-    pub(super) fn count_program(&mut self, die: u32) {
-        if let Some(count) = self.programs.get_mut(die as usize) {
+    /// Counts a program in a block.
+    pub(super) fn count_program(&mut self, block: u32) {
+        let die = block as usize % self.programs.len().max(1);
+        if let Some(count) = self.programs.get_mut(die) {
             *count += 1;
         }
     }
@@ -70,15 +71,25 @@ impl Lanes {
         HomeDies::of(geometry, self.count, at.lane)
     }
 
-    /// A lane. Without so many lanes it is the first one.
-    pub fn get(&self, at: LaneId) -> &Head {
+    /// The first lane of a head.
+    fn first(&self, head: HeadId) -> &Head {
         let [slc, native, meta, slc_hot] = &self.first;
-        let first = match at.head {
+        match head {
             HeadId::Slc => slc,
             HeadId::Native => native,
             HeadId::Meta => meta,
             HeadId::SlcHot => slc_hot,
-        };
+        }
+    }
+
+    /// The other lanes of a head.
+    fn others_of(&self, head: HeadId) -> impl Iterator<Item = &Head> {
+        self.others.iter().skip(head as usize).step_by(HEADS)
+    }
+
+    /// A lane. Without so many lanes it is the first one.
+    pub fn get(&self, at: LaneId) -> &Head {
+        let first = self.first(at.head);
         if at.lane == 0 { first } else { self.others.get(other_index(at)).unwrap_or(first) }
     }
 
@@ -113,7 +124,20 @@ impl Lanes {
 
     /// Slots that the lanes of a head have left in their blocks.
     pub fn room(&self, head: HeadId, shape: &ModeShape) -> u32 {
-        self.of_head(head).map(|at| self.get(at).room(shape)).sum()
+        let first = self.first(head).room(shape);
+        if self.count == 1 { first } else { first + self.others_of(head).map(|lane| lane.room(shape)).sum::<u32>() }
+    }
+
+    /// The same of every head, in the order of their numbers. It is asked before every call.
+    pub fn rooms(&self, shape: &Shape) -> [u32; HEADS] {
+        let [slc, native, meta, slc_hot] = &self.first;
+        let rooms = [slc.room(&shape.slc), native.room(&shape.native), meta.room(&shape.slc), slc_hot.room(&shape.slc)];
+        if self.count == 1 { rooms } else { HeadId::ALL.map(|head| self.room(head, shape.mode(head.mode()))) }
+    }
+
+    /// Whether any lane of a head stands in a block.
+    pub fn stands(&self, head: HeadId) -> bool {
+        !self.first(head).is_vacant() || self.count > 1 && self.others_of(head).any(|lane| !lane.is_vacant())
     }
 
     /// The lane of a head without a block that `block` suits best: one that is at home there, else any.

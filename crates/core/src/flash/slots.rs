@@ -345,7 +345,7 @@ impl<N: Nand> Slots<N> {
             Ok(()) if self.failures.is_empty() => {
                 self.outage.succeeded(operation);
                 if operation == Operation::Program {
-                    self.lanes.count_program(self.shape.geometry.die_of(block));
+                    self.lanes.count_program(block);
                 }
                 Ok(true)
             }

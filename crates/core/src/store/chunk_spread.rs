@@ -17,9 +17,11 @@ use crate::policy::channel::{CHANNELS_MAX, WINDOW_PAGES};
 impl<N: Nand> FileChunks<'_, N> {
     /// The file's chunks on each channel, without this chunk, as far as the policy asks for them.
     pub(super) fn spread(&mut self, chunk: u64) -> Result<Option<PageSpread>> {
+        if !self.records.flash().slots().lanes().are_several() {
+            return Ok(None);
+        }
         let channel = self.records.manager.policy().channel();
-        let is_asked = channel.asks_for_file() || channel.asks_for_neighbours();
-        if !is_asked || !self.records.flash().slots().lanes().are_several() {
+        if !channel.asks_for_file() && !channel.asks_for_neighbours() {
             return Ok(None);
         }
         let mut spread = PageSpread { of_file: [0; CHANNELS_MAX], near: [0; CHANNELS_MAX] };

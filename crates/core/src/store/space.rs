@@ -34,17 +34,11 @@ impl<N: Nand> Records<N> {
     /// The space in numbers, as it is now.
     pub fn space(&self) -> SpaceView<'_> {
         let (slots, blocks, tree) = (self.flash().slots(), self.flash().blocks(), self.index.tree());
-        let room = |head: HeadId| slots.lanes().room(head, slots.shape().mode(head.mode()));
+        let [slc, native, meta, slc_hot] = slots.lanes().rooms(slots.shape());
         SpaceView {
             chip: &self.chip_space,
             goes: self.write_regions,
-            room: HeadRoom {
-                slc: room(HeadId::Slc),
-                native: room(HeadId::Native),
-                meta: room(HeadId::Meta),
-                slc_hot: room(HeadId::SlcHot),
-                has_hot_block: slots.lanes().of_head(HeadId::SlcHot).any(|at| slots.head(at).block().is_some()),
-            },
+            room: HeadRoom { slc, native, meta, slc_hot, has_hot_block: slots.lanes().stands(HeadId::SlcHot) },
             failed_blocks: self.failed_blocks(),
             live_bytes: blocks.live_bytes(),
             buffered_bytes: self.buffer.bytes(),
