@@ -23,6 +23,8 @@ const PART_TURNS: u64 = 4;
 const PART_TURNS_APART: u64 = 11;
 /// Random histories of each chip, on a full volume and on a busy one.
 const PART_MIXES: u64 = 3;
+/// By so many the histories of a chip are further on with the next seed. A chip more leaves the histories of the others as they are.
+const SEEDS_APART: u64 = 18;
 /// Full volumes, mounted more or less often, on each of which a chip is formatted.
 const PART_FORMATS: usize = 2;
 /// What the torn chips of one step of a process or a history that are judged cost, at most, where a look costs more than on
@@ -58,7 +60,7 @@ fn part(setup: &'static Setup, seed: u64) -> Result<Vec<Case>, String> {
     let chip = Setup::all().iter().position(|other| other.name == setup.name).unwrap_or_default() as u64;
     let mut cases: Vec<Case> = processes_of(setup)?.into_iter().map(thinned).collect();
     for ground in [Ground::Full, Ground::Busy] {
-        cases.extend(some_histories(setup, ground, seed.wrapping_mul(Setup::all().len() as u64).wrapping_add(chip)));
+        cases.extend(some_histories(setup, ground, seed.wrapping_mul(SEEDS_APART).wrapping_add(chip)));
     }
     cases.extend(some_formats(setup, seed.wrapping_add(chip))?);
     cases.extend(singles(setup)?);
