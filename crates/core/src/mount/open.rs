@@ -97,8 +97,9 @@ fn take_over<N: Nand>(found: &Found, flash: &mut Flash<N>, levels: bool) -> Resu
     let tables = load_tables(found, flash.slots_mut(), levels)?;
     flash.resume_anchors(found);
     flash.numbers_mut().go_on_with(anchor.seq);
+    hold_listed_heads(anchor, flash);
     if anchor.clean {
-        reopen_heads(anchor, flash);
+        reopen_heads(anchor, flash.slots_mut());
         return Ok((tables, None));
     }
     let scan = Scan::new(flash.slots_mut(), anchor)?;
@@ -179,19 +180,23 @@ fn load_tables<N: Nand>(found: &Found, slots: &mut Slots<N>, levels: bool) -> Re
     Ok(tables)
 }
 
-/// After a clean unmount the heads go on where they stood, as many lanes of each as there are now, in the first of the blocks
-/// that the anchor lists. Replay would read the others, too, so that they are kept until the next checkpoint but one.
-fn reopen_heads<N: Nand>(anchor: &Anchor, flash: &mut Flash<N>) {
+/// Another mount after a cut would go on in the blocks that the anchor lists: until the next checkpoint they are used for nothing
+/// else, though nothing is in them, though they failed, and though there are fewer lanes now.
+fn hold_listed_heads<N: Nand>(anchor: &Anchor, flash: &mut Flash<N>) {
     let era = flash.numbers().era();
-    let slots = flash.slots_mut();
+    for at in &anchor.heads {
+        if let Some(mut block) = flash.slots_mut().blocks_mut().get_mut(at.block) {
+            block.era = era;
+        }
+    }
+}
+
+/// After a clean unmount the heads go on where they stood, as many lanes of each as there are now, in the first of the blocks
+/// that the anchor lists.
+fn reopen_heads<N: Nand>(anchor: &Anchor, slots: &mut Slots<N>) {
     for at in &anchor.heads {
         let Some(head) = HeadId::from_number(at.head) else { continue };
         slots.reopen(Tail { head, block: at.block, unit: at.unit });
-        if head != HeadId::Meta
-            && let Some(mut block) = slots.blocks_mut().get_mut(at.block)
-        {
-            block.era = era;
-        }
     }
 }
 

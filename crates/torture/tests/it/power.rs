@@ -123,3 +123,16 @@ fn space_that_statfs_promises_after_cuts_on_a_full_chip_with_failed_blocks_can_b
         assert_eq!(findings.cuts, 1, "{cuts:?} is not among its cuts");
     }
 }
+
+/// A lane of the index stood in a block that nothing had been written to yet. In the recovery its first program failed there, so that
+/// the block was tested; the next recovery went on in it as the anchor said, where the test had left native pages.
+#[test]
+fn a_listed_block_of_a_lane_is_not_tested_in_a_recovery() {
+    let setup = Setup::named("lanes-tlc").unwrap();
+    let base = Base::prepare(setup, Ground::Full).unwrap();
+    let case = Case::alone(setup, Ground::Full, Script::Mix { seed: 2, keep: vec![0, 1, 2], failing: true });
+    let wanted: Vec<Cut> = ["8:old", "18:unstable"].map(|cut| cut.parse().unwrap()).into();
+    let findings = case.run(&base, Cuts::Only(&wanted));
+    let told: Vec<String> = findings.violations.iter().map(ToString::to_string).collect();
+    assert_eq!((told.as_slice(), findings.cuts), (&[][..] as &[String], 1));
+}
