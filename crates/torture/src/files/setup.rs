@@ -129,7 +129,7 @@ const LANES_FORCED: u8 = 4;
 /// Channels of a chip with lanes, of a die each.
 const LANES_CHANNELS: u16 = 8;
 
-const LANES: Setup = Setup { blocks: 192, lanes: Some(LANES_FORCED), ..MLC };
+const LANES: Setup = Setup { blocks: 192, lanes: Some(LANES_FORCED), cost: 3, ..MLC };
 
 /// Spare bytes of a page for the tag of a drive; one-shot TLC has so many more, as some chips have them.
 const DRIVE_SPARE_BYTES: u32 = 16;
@@ -321,6 +321,11 @@ impl Setup {
     /// Whether blocks endure so few cycles that bits flip by wear alone.
     pub fn has_few_cycles(&self) -> bool {
         self.life.is_some()
+    }
+
+    /// Whether each log head has several lanes.
+    pub fn has_lanes(&self) -> bool {
+        self.lanes.is_some()
     }
 
     /// Whether callers' data goes to native cells at once.
