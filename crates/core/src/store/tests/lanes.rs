@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 
 use emulator::{Chip, Profile};
 
-use super::{file, flash, formatted_as};
-use crate::dump::IndexEntry;
+use super::{file, flash, formatted_as, slots_of};
 use crate::format::anchor::HeadAt;
 use crate::policy::channel::ChannelRule;
 use crate::{Fs, Ino, MountOptions, Policy, SetAttr};
@@ -26,16 +25,8 @@ fn mounted(chip: Chip, policy: Policy, lanes: u8) -> Fs<Chip> {
 
 /// Chunks of a file by the channel of their block.
 fn by_channel(fs: &mut Fs<Chip>, ino: Ino) -> [u32; 8] {
-    let mut slots = Vec::new();
-    let mut note = |entry: IndexEntry| {
-        if let (true, Some(slot)) = (entry.ino == ino && entry.kind == "data", entry.slot) {
-            slots.extend(slot..slot + entry.count);
-        }
-        true
-    };
-    fs.index_entries(&mut note).unwrap();
     let mut counts = [0; 8];
-    for slot in slots {
+    for slot in slots_of(fs, ino) {
         counts[(flash(fs).shape().block_of(slot) % 8) as usize] += 1;
     }
     counts

@@ -14,8 +14,11 @@ mod roll;
 mod room;
 mod tags;
 
+use alloc::vec::Vec;
+
 use emulator::{Chip, Profile};
 
+use crate::dump::IndexEntry;
 use crate::flash::Flash;
 use crate::{FormatOptions, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, kind};
 
@@ -50,6 +53,19 @@ fn formatted_as(profile: &Profile) -> Chip {
 fn file(fs: &mut Fs<Chip>, name: &[u8]) -> Ino {
     let file = NewNode { mode: kind::FILE | 0o644, uid: 0, gid: 0, rdev: 0 };
     fs.create(ROOT_INO, name, file, 1).unwrap().ino
+}
+
+/// The slots that the chunks of a file stand in.
+fn slots_of(fs: &mut Fs<Chip>, ino: Ino) -> Vec<u64> {
+    let mut slots = Vec::new();
+    let mut note = |entry: IndexEntry| {
+        if let (true, Some(slot)) = (entry.ino == ino && entry.kind == "data", entry.slot) {
+            slots.extend(slot..slot + entry.count);
+        }
+        true
+    };
+    fs.index_entries(&mut note).unwrap();
+    slots
 }
 
 fn flash(fs: &Fs<Chip>) -> &Flash<Chip> {

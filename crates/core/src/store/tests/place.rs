@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 use emulator::Chip;
 use nand::{Cause, CellMode};
 
-use super::{file, flash, formatted, formatted_of, mounted};
-use crate::dump::IndexEntry;
+use super::{file, flash, formatted, formatted_of, mounted, slots_of};
 use crate::flash::Purpose;
 use crate::flash::head::HeadId;
 use crate::policy::budget::Call;
@@ -39,14 +38,7 @@ fn copies_leave_the_blocks_that_a_recovery_needs_while_a_head_has_room() {
 
 /// The regions and hotness of the blocks that the chunks of a file stand in.
 fn homes(fs: &mut Fs<Chip>, ino: Ino) -> Vec<&'static str> {
-    let mut slots = Vec::new();
-    let mut note = |entry: IndexEntry| {
-        if let (true, Some(slot)) = (entry.ino == ino && entry.kind == "data", entry.slot) {
-            slots.extend(slot..slot + entry.count);
-        }
-        true
-    };
-    fs.index_entries(&mut note).unwrap();
+    let slots = slots_of(fs, ino);
     let records = fs.store().records();
     let block = |slot| records.flash().blocks().get(records.flash().shape().block_of(slot));
     let home = |slot| match block(slot).entry {
