@@ -6,9 +6,10 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use nand::{Cause, CellMode, Nand, NandError};
+use nand::{Cause, CellMode, Nand, NandError, PageRead};
 
-use super::slots::Slots;
+use super::shape::Spot;
+use super::slots::{Slots, Stashed};
 use crate::error::{Error, Result};
 use crate::format::place::Slot;
 use crate::format::summary::{self, Summary};
@@ -39,7 +40,60 @@ impl ChunkCheck {
     }
 }
 
+/// What stands in a slot.
+pub enum SlotLook {
+    /// Nothing was programmed.
+    Blank,
+    /// What was programmed cannot be read.
+    Corrupt,
+    Whole(Tag, Stashed),
+}
+
+impl SlotLook {
+    /// What was read of a slot and of the spare bytes from its tag on, where checksums have this seed.
+    fn of(seed: u32, slot: Slot, bytes: Vec<u8>, spare: Option<&[u8]>) -> Self {
+        let Some(Ok(raw)) = spare.map(<[u8; TAG_BYTES]>::try_from) else { return Self::Corrupt };
+        match Tag::decode(&raw, seed, &bytes) {
+            _ if tag::is_blank(&raw) && tag::is_blank(&bytes) => Self::Blank,
+            Some(tag) => Self::Whole(tag, Stashed { slot, raw, bytes: bytes.into() }),
+            None => Self::Corrupt,
+        }
+    }
+}
+
 impl<N: Nand> Slots<N> {
+    /// Looks at slots that are on the chip, those on different dies at once. Each is of a block that is programmed in this mode.
+    pub fn look_at(&mut self, asked: &[(Slot, CellMode)]) -> Result<Vec<SlotLook>> {
+        let spots = asked.iter().map(|&(slot, mode)| self.shape.spot(slot, self.nand.layout(mode)));
+        let spots: Vec<Option<Spot>> = spots.collect();
+        let slot_bytes = self.shape.slot_bytes;
+        let buffers = spots.iter().flatten().map(|spot| (vec![0; slot_bytes], vec![0; spot.tag_at + TAG_BYTES]));
+        let mut buffers: Vec<(Vec<u8>, Vec<u8>)> = buffers.collect();
+        let reads = spots.iter().flatten().zip(&mut buffers).map(|(spot, (data, spare))| {
+            PageRead::new(spot.block, spot.page, spot.column, data, spare, Cause::Metadata)
+        });
+        let mut reads: Vec<PageRead> = reads.collect();
+        self.reads += reads.len() as u64;
+        self.nand.read_many(&mut reads);
+        let outcomes: Vec<_> = reads.into_iter().map(|read| read.outcome).collect();
+        let mut answers = outcomes.into_iter().zip(buffers);
+        let mut looks = Vec::with_capacity(asked.len());
+        for (&(slot, _), spot) in asked.iter().zip(spots) {
+            let answer = spot.and_then(|spot| Some((spot, answers.next()?)));
+            looks.push(match answer {
+                Some((spot, (Ok(info), (bytes, spare)))) => {
+                    self.note_errors(spot.block, info);
+                    SlotLook::of(self.seed, slot, bytes, spare.get(spot.tag_at..))
+                }
+                None | Some((_, (Err(NandError::Uncorrectable { .. } | NandError::OutOfRange { .. }), _))) => {
+                    SlotLook::Corrupt
+                }
+                Some((_, (Err(error), _))) => return Err(error.into()),
+            });
+        }
+        Ok(looks)
+    }
+
     /// Reads a slot's bytes into `data` and gives its tag; `None` where nothing was programmed.
     pub fn read_tagged(&mut self, slot: Slot, data: &mut [u8], cause: Cause) -> Result<Option<Tag>> {
         let mode = self.blocks.get(self.shape.block_of(slot)).mode();

@@ -17,7 +17,7 @@ use crate::format::key::{Key, KeyKind, key};
 use crate::format::node::{self, Order};
 use crate::format::place::Slot;
 use crate::format::tag::{Kind, Tag, is_blank};
-use crate::mount::scan::SEQ_END;
+use crate::mount::block_log::SEQ_END;
 
 /// Slots that must agree on the seed before it is believed, where there are so many.
 const VOTES: u32 = 64;
