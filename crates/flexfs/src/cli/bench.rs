@@ -54,6 +54,10 @@ pub struct Bench {
     /// Run over a drive on the chip, which maps only blocks: seq, small, over, gc and capacity
     #[arg(long, value_name = "DRIVE", value_parser = drive())]
     pub over: Option<VolumeOver>,
+    /// Blocks that each head fills at once, on a chip of several dies [default: the greatest power of two that has a die and
+    /// 64 blocks for each]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub lanes: Option<u8>,
     /// The scheme that ftl measures
     #[arg(long, value_name = "SCHEME", value_parser = scheme(), required_if_eq("workload", "ftl"))]
     pub ftl: Option<Scheme>,

@@ -112,6 +112,8 @@ pub struct Config {
     pub idle_ns: Option<u64>,
     /// What stands between the file system and the chip; `seq`, `small`, `over`, `gc` and `capacity` alone know of it.
     pub over: VolumeOver,
+    /// Lanes of each head; `None`: as many as the file system takes on such a chip.
+    pub lanes: Option<u8>,
     /// Decides the data, the pages overwritten and the chip's chance events.
     pub seed: u64,
 }
@@ -126,6 +128,7 @@ impl Default for Config {
             cache_bytes: 4 << 20,
             idle_ns: None,
             over: VolumeOver::Chip,
+            lanes: None,
             seed: 1,
         }
     }
@@ -176,6 +179,12 @@ pub struct Report {
     /// `mount`: page reads of the worst mount after a power cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads_after_cut: Option<u64>,
+    /// `mount`: how long the chip took for the slowest mount after a power cut, what it wrote included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_after_cut_s: Option<f64>,
+    /// `mount`: how long it took for the slowest one that only read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only_after_cut_s: Option<f64>,
     /// `capacity`: what was written in full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,

@@ -31,22 +31,40 @@ pub fn mount(config: &Config, progress: Progress) -> Result<Report, BenchError> 
     chip.reset_counters();
     let volume = Volume::mount(chip, config)?;
     let reads_clean = volume.reads();
-    let mut worst = 0;
+    let (mut recovery, mut look) = (MountCost::default(), MountCost::default());
     for index in 0..CUTS {
-        let picked = index * (torn.len() - 1) / (CUTS - 1);
-        worst = worst.max(reads_of_recovery(torn[picked].chip.snapshot(), config)?);
+        let picked = &torn[index * (torn.len() - 1) / (CUTS - 1)].chip;
+        recovery = recovery.or_greater(cost_of_mount(picked.snapshot(), config, false)?);
+        look = look.or_greater(cost_of_mount(picked.snapshot(), config, true)?);
     }
     let figures = volume.figures();
     Ok(Report {
         reads_clean: Some(reads_clean),
-        reads_after_cut: Some(worst),
+        reads_after_cut: Some(recovery.reads),
+        elapsed_after_cut_s: Some(recovery.elapsed_ns as f64 / 1e9),
+        read_only_after_cut_s: Some(look.elapsed_ns as f64 / 1e9),
         ..report(Workload::Mount, config, volume.fs.chip(), figures, 0)
     })
 }
 
-/// Page reads of mounting a chip whose power went off.
-fn reads_of_recovery(mut chip: Chip, config: &Config) -> Result<u64, BenchError> {
+/// What a mount costs.
+#[derive(Clone, Copy, Default)]
+struct MountCost {
+    reads: u64,
+    elapsed_ns: u64,
+}
+
+impl MountCost {
+    /// The greater of each figure.
+    fn or_greater(self, other: Self) -> Self {
+        Self { reads: self.reads.max(other.reads), elapsed_ns: self.elapsed_ns.max(other.elapsed_ns) }
+    }
+}
+
+/// What mounting a chip costs whose power went off.
+fn cost_of_mount(mut chip: Chip, config: &Config, read_only: bool) -> Result<MountCost, BenchError> {
     chip.power_on();
     chip.reset_counters();
-    Ok(Volume::mount(chip, config)?.reads())
+    let volume = Volume::mount_as(chip, config, read_only)?;
+    Ok(MountCost { reads: volume.reads(), elapsed_ns: volume.fs.chip().elapsed_ns() })
 }

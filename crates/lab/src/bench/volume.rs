@@ -71,10 +71,17 @@ pub fn format<N: Emulated>(chip: &mut N, config: &Config) -> Result<(), BenchErr
 impl<N: Emulated> Volume<N> {
     /// Mounts a chip.
     pub fn mount(chip: N, config: &Config) -> Result<Self, BenchError> {
+        Self::mount_as(chip, config, false)
+    }
+
+    /// Mounts a chip, to read from it alone if `read_only`.
+    pub fn mount_as(chip: N, config: &Config, read_only: bool) -> Result<Self, BenchError> {
         let options = MountOptions {
             policy: config.policy,
             compression: config.compression,
             cache_bytes: config.cache_bytes,
+            lanes: config.lanes,
+            read_only,
             now_ns: BASE_NS + chip.emulated().now_ns() as i64,
             ..MountOptions::default()
         };

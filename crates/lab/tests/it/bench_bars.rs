@@ -66,6 +66,21 @@ fn a_mount_reads_few_pages_whatever_came_before() {
 }
 
 #[test]
+fn a_mount_reads_eight_lanes_in_hardly_more_time_than_one() {
+    let profile = emulator::Profile::builtin("codesign-mlc8").unwrap();
+    for (policy, further) in [(Policy::SLC_ONLY, 7 * 128), (Policy::DEFAULT, 7 * (2 * 128 + 254))] {
+        let [one, eight] = [1, 8].map(|lanes| {
+            let (profile, lanes) = (profile.clone(), Some(lanes));
+            let config = Config { profile, bytes: Some(256 << 20), policy, lanes, ..Config::default() };
+            run(Workload::Mount, &config, &mut |_, _| {}).unwrap()
+        });
+        assert!(eight.reads_clean.unwrap() <= 16 + 8, "{eight:?}");
+        assert!(eight.reads_after_cut.unwrap() <= 330 + further, "{eight:?}");
+        assert!(eight.read_only_after_cut_s.unwrap() <= 1.3 * one.read_only_after_cut_s.unwrap(), "{eight:?}, {one:?}");
+    }
+}
+
+#[test]
 fn nearly_all_of_a_chip_can_be_written_in_any_mode_that_uses_native_cells() {
     for (bytes, least) in [(512 << 20, 0.96), (64 << 20, 0.90)] {
         for policy in [Policy::BASELINE, Policy::NATIVE_ONLY, Policy::DEFAULT] {

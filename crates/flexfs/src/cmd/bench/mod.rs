@@ -48,7 +48,7 @@ fn count(args: &cli::Bench, workload: Workload, progress: Progress) -> Result<St
     let bytes = Some(profile.capacity_bytes());
     let idle_ns = args.idle.map(|ms| u64::from(ms) * 1_000_000);
     let over = args.over.unwrap_or_default();
-    let config = Config { profile, bytes, policy: args.policy, idle_ns, over, ..Config::default() };
+    let config = Config { profile, bytes, policy: args.policy, idle_ns, over, lanes: args.lanes, ..Config::default() };
     // What the file system said of it is part of the error's own words.
     let report = bench::run(workload, &config, progress).map_err(|error| match error {
         BenchError::Fs { source: Error::NoSpace, .. } => anyhow!("{error}; it needs a larger --size"),
@@ -114,6 +114,13 @@ fn figures(report: &Report) -> String {
     }
     if let Some(reads) = report.reads_after_cut {
         rows.push(("reads after a cut, worst", grouped(reads)));
+    }
+    let slowest = [
+        ("elapsed after a cut, worst", report.elapsed_after_cut_s),
+        ("of it reading, at most", report.read_only_after_cut_s),
+    ];
+    for (name, seconds) in slowest {
+        rows.extend(seconds.map(|seconds| (name, format!("{:.1} ms", seconds * 1e3))));
     }
     if let Some(fits) = &report.capacity {
         let share = 100.0 * fits.fraction;
