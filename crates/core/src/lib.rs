@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod channel_pages;
 mod check;
 pub mod dump;
 mod error;
@@ -26,6 +27,7 @@ mod policy;
 mod salvage;
 mod store;
 
+pub use channel_pages::ChannelPages;
 pub use check::CheckReport;
 pub use error::{Error, Result};
 pub use flash::shape::spare_bytes_needed;

@@ -16,6 +16,7 @@ mod top;
 mod torture;
 mod values;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ::torture::crash::VolumeOver;
@@ -155,6 +156,7 @@ Examples:
   flexfs dump flash.img                  the newest checkpoint, and a map of all blocks
   flexfs dump flash.img --block 12       what each slot of a block holds
   flexfs dump flash.img --ino 42         where what belongs to an inode stands
+  flexfs dump flash.img /dir/file        how a file's pages are spread over the channels of the chip
   flexfs dump flash.img --index --json | jq 'select(.kind == \"data\")'
   flexfs dump ftl.img --block 12         the tag of each page, with mkfs --ftl
 
@@ -163,6 +165,9 @@ mean, docs/FTL.md those of a translation layer. Only reads. An image that is mou
 pub struct Dump {
     /// The image file
     pub image: PathBuf,
+    /// Show how the pages of this file in it are spread over the channels of the chip
+    #[arg(value_name = "FILE", conflicts_with_all = ["block", "index", "ino"])]
+    pub path: Option<OsString>,
     /// Show the slots of this block
     #[arg(long, value_name = "NUMBER", value_parser = number::<u32>, conflicts_with_all = ["index", "ino"])]
     pub block: Option<u32>,

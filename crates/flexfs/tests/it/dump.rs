@@ -1,6 +1,7 @@
 //! `dump` and `info`: the structures they show are those of the volume.
 
 use std::fs;
+use std::io::Write;
 
 use crate::common::{self, Mount, flexfs, image, output, run};
 use serde_json::Value;
@@ -50,9 +51,37 @@ fn the_overview_an_inode_and_a_block_tell_of_the_same_file() {
 }
 
 #[test]
+fn the_spread_of_a_file_over_channels_is_shown_with_its_imbalance() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("flash.img");
+    run(flexfs(["mkfs", "--profile", "codesign-mlc8", "--size", "1GiB"]).arg(&image));
+    let mount = Mount::new(&image);
+    // Two files that are written in turn, a page each: every other channel has none of a file.
+    let mut files = ["one", "two"].map(|name| fs::File::create(mount.join(name)).unwrap());
+    for page in 0..16 {
+        for file in &mut files {
+            file.write_all(&[page; 4096]).unwrap();
+            file.sync_all().unwrap();
+        }
+    }
+    drop(files);
+    mount.unmount();
+    let found: Value = serde_json::from_str(&run(flexfs(["dump", "--json"]).arg(&image).arg("one"))).unwrap();
+    assert_eq!(found["pages_by_channel"], serde_json::json!([4, 0, 4, 0, 4, 0, 4, 0]), "{found}");
+    assert_eq!((found["imbalance"].as_f64(), found["file"].as_str()), (Some(2.0), Some("/one")));
+    let text = run(flexfs(["dump"]).arg(&image).arg("/two"));
+    assert!(text.contains("0, 4, 0, 4, 0, 4, 0, 4") && text.contains("2.000"), "{text}");
+}
+
+#[test]
 fn what_is_not_there_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let image = image(dir.path(), "64MiB");
+    for (path, why) in [("absent", "/absent"), ("/", "not a regular file")] {
+        let found = output(flexfs(["dump"]).arg(&image).arg(path));
+        let said = String::from_utf8_lossy(&found.stderr);
+        assert!(found.status.code() == Some(1) && said.contains(why) && said.contains("flash.img"), "{said}");
+    }
     for (wrong, why) in [(["--block", "128"], "the last one is 127"), (["--ino", "77"], "there is no inode 77")] {
         let found = output(flexfs(["dump"]).args(wrong).arg(&image));
         let said = String::from_utf8_lossy(&found.stderr);

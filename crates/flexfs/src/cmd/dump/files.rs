@@ -1,12 +1,13 @@
-//! `flexfs dump` of a file system: its checkpoint, the map of blocks, the slots of a block, the index.
+//! `flexfs dump` of a file system: its checkpoint, the map of blocks, the slots of a block, the index, the spread of a file.
 //!
 //! Invariant: a slot that cannot be read is shown as unreadable and ends nothing.
 
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 
 use anyhow::{Result, anyhow, bail};
 use flexfs_core::dump::{AnchorInfo, BlockInfo, IndexEntry, SlotState, SlotTag};
-use flexfs_core::{Error, Fs, ManagerRecord};
+use flexfs_core::{Attr, ChannelPages, Error, Fs, ManagerRecord, kind};
 use jiff::Timestamp;
 use nand::Nand;
 use serde_json::{Value, json};
@@ -14,11 +15,14 @@ use serde_json::{Value, json};
 use super::block_map;
 use crate::any_chip::AnyChip;
 use crate::output::{grouped, table};
+use crate::tree::{Tree, shown};
 use crate::{cli, drive_figures, image, spread_figures};
 
 /// Writes the part of a file system that was asked for.
 pub fn write(fs: &mut Fs<AnyChip>, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
-    if let Some(block) = args.block {
+    if let Some(path) = &args.path {
+        file_spread(fs, args, path.as_bytes(), out)
+    } else if let Some(block) = args.block {
         block_slots(fs, args, block, out)
     } else if args.index || args.ino.is_some() {
         index(fs, args, out)
@@ -287,6 +291,42 @@ fn tag_text(tag: &SlotTag) -> String {
         text.push_str("  unlogged");
     }
     text
+}
+
+/// How the pages of a file are spread over the channels of the chip.
+fn file_spread(fs: &mut Fs<AnyChip>, args: &cli::Dump, path: &[u8], out: &mut impl Write) -> Result<()> {
+    let mut tree = Tree { fs, image: &args.image };
+    let Attr { ino, size, mode, .. } = tree.find(path)?.attr;
+    if mode & kind::MASK != kind::FILE {
+        bail!(tree.error(path, "not a regular file"));
+    }
+    let mut pages = ChannelPages::on(fs.chip().geometry());
+    fs.index_entries(&mut |entry| {
+        if entry.ino == ino {
+            pages.count(&entry);
+        }
+        entry.ino <= ino
+    })
+    .map_err(|error| read_failed(args, &error))?;
+    let imbalance = pages.imbalance();
+    if args.json {
+        let object = json!({
+            "image": args.image,
+            "file": shown(path),
+            "ino": ino,
+            "bytes": size,
+            "pages_by_channel": pages.by_channel(),
+            "imbalance": imbalance,
+        });
+        return Ok(writeln!(out, "{object}")?);
+    }
+    let counts: Vec<String> = pages.by_channel().iter().copied().map(grouped).collect();
+    let rows = [
+        ("file", format!("{}, inode {ino}, {} bytes", shown(path), grouped(size))),
+        ("pages by channel", counts.join(", ")),
+        ("imbalance", format!("{imbalance:.3}: the greatest less the least, over the greatest of an even spread")),
+    ];
+    Ok(writeln!(out, "{}", table(&rows))?)
 }
 
 /// The entries of the index, or those of one inode.

@@ -38,6 +38,10 @@ impl KnownUses {
 
 /// Writes what was asked for.
 pub fn write(layer: &mut FtlImage, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+    if let Some(file) = &args.path {
+        let (path, what, file) = (args.image.display(), layer.described(), file.display());
+        bail!("{path}: it holds {what}, which has no files, so no {file}");
+    }
     if args.index || args.ino.is_some() {
         let (path, what) = (args.image.display(), layer.described());
         bail!("{path}: it holds {what}, which has no index; `flexfs dump {path}` shows its blocks");
