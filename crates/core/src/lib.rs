@@ -13,7 +13,6 @@
 
 extern crate alloc;
 
-mod channel_pages;
 mod check;
 pub mod dump;
 mod error;
@@ -27,7 +26,6 @@ mod policy;
 mod salvage;
 mod store;
 
-pub use channel_pages::ChannelPages;
 pub use check::CheckReport;
 pub use error::{Error, Result};
 pub use flash::shape::spare_bytes_needed;

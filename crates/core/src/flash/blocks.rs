@@ -359,6 +359,11 @@ impl BlockTable {
         self.books.free + emptied.count() as u32
     }
 
+    /// Blocks that went bad, or failed and wait for their test.
+    pub fn failed_count(&self) -> u32 {
+        self.bad + self.books.failing
+    }
+
     /// Blocks that failed a program or an erase and wait for their test.
     pub fn failing_count(&self) -> u32 {
         self.books.failing

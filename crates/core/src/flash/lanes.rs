@@ -55,8 +55,8 @@ impl Lanes {
 
     /// Counts a program in a block.
     pub(super) fn count_program(&mut self, block: u32) {
-        let die = block as usize % self.programs.len().max(1);
-        if let Some(count) = self.programs.get_mut(die) {
+        let die = block % (self.programs.len() as u32).max(1);
+        if let Some(count) = self.programs.get_mut(die as usize) {
             *count += 1;
         }
     }
@@ -73,13 +73,8 @@ impl Lanes {
 
     /// The first lane of a head.
     fn first(&self, head: HeadId) -> &Head {
-        let [slc, native, meta, slc_hot] = &self.first;
-        match head {
-            HeadId::Slc => slc,
-            HeadId::Native => native,
-            HeadId::Meta => meta,
-            HeadId::SlcHot => slc_hot,
-        }
+        let [slc, ..] = &self.first;
+        self.first.get(head as usize).unwrap_or(slc)
     }
 
     /// The other lanes of a head.
@@ -129,10 +124,25 @@ impl Lanes {
     }
 
     /// The same of every head, in the order of their numbers. It is asked before every call.
+    #[inline(always)]
     pub fn rooms(&self, shape: &Shape) -> [u32; HEADS] {
+        if self.count > 1 {
+            return self.rooms_of_several(shape);
+        }
         let [slc, native, meta, slc_hot] = &self.first;
-        let rooms = [slc.room(&shape.slc), native.room(&shape.native), meta.room(&shape.slc), slc_hot.room(&shape.slc)];
-        if self.count == 1 { rooms } else { HeadId::ALL.map(|head| self.room(head, shape.mode(head.mode()))) }
+        [slc.room(&shape.slc), native.room(&shape.native), meta.room(&shape.slc), slc_hot.room(&shape.slc)]
+    }
+
+    /// The same where each head has several lanes.
+    #[inline(never)]
+    fn rooms_of_several(&self, shape: &Shape) -> [u32; HEADS] {
+        let mut rooms = [0; HEADS];
+        for lanes in core::iter::once(self.first.as_slice()).chain(self.others.chunks_exact(HEADS)) {
+            for ((room, lane), head) in rooms.iter_mut().zip(lanes).zip(HeadId::ALL) {
+                *room += lane.room(shape.mode(head.mode()));
+            }
+        }
+        rooms
     }
 
     /// Whether any lane of a head stands in a block.

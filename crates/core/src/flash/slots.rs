@@ -233,8 +233,11 @@ impl<N: Nand> Slots<N> {
 
     /// Whether a torn program of this unit could destroy the only copy of something promised.
     pub(super) fn must_skip(&self, at: LaneId, unit: u32, promised_seq: u64) -> bool {
-        let victims = self.nand.layout(at.mode()).endangers(unit);
         let exposed = &self.head(at).exposed;
+        if exposed.is_empty() {
+            return false;
+        }
+        let victims = self.nand.layout(at.mode()).endangers(unit);
         exposed.iter().any(|e| victims.contains(&e.unit) && (e.keep || e.content_seq < promised_seq))
     }
 

@@ -44,8 +44,7 @@ impl<N: Nand> Fs<N> {
             return Err(Error::FileTooLarge);
         }
         let chunk_bytes = self.records().chunk_bytes();
-        let end = offset.saturating_add(data.len() as u64);
-        self.records().chunks(ino).begin_request(end.div_ceil(chunk_bytes).saturating_sub(offset / chunk_bytes));
+        self.records().chunks(ino).begin_request(offset, data.len() as u64);
         let (mut done, mut room) = (0, RoomAhead::default());
         while let Some(rest) = data.get(done..).filter(|rest| !rest.is_empty()) {
             let at = offset + done as u64;

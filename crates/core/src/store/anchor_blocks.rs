@@ -69,7 +69,7 @@ impl<N: Nand> Store<N> {
     /// what a recovery needs.
     pub(super) fn lacks_spare_anchor_block(&self) -> bool {
         let flash = self.records.flash();
-        self.records.failed_blocks() > 0
+        self.records.flash().blocks().failed_count() > 0
             && !flash.free().has_spare_for_anchors()
             && flash.free_blocks() >= self.records.space().budget(Call::REMOVAL).for_collection()
     }

@@ -8,22 +8,30 @@ use nand::Nand;
 
 use super::chunks::FileChunks;
 use super::file_spread::PageSpread;
+use super::log::Placement;
+use super::place::{SlotContent, place};
 use crate::error::Result;
 use crate::format::key::offset_of;
 use crate::format::place::{Place, Slot};
 use crate::format::tag::CHUNKS_MAX;
-use crate::policy::channel::{CHANNELS_MAX, WINDOW_PAGES};
+use crate::policy::channel::{CHANNELS_MAX, ChannelRule, WINDOW_PAGES};
+use crate::policy::place::Write;
 
 impl<N: Nand> FileChunks<'_, N> {
-    /// The file's chunks on each channel, without this chunk, as far as the policy asks for them.
-    pub(super) fn spread(&mut self, chunk: u64) -> Result<Option<PageSpread>> {
-        if !self.records.flash().slots().lanes().are_several() {
-            return Ok(None);
-        }
+    /// Where a chunk goes that a caller wrote.
+    #[inline]
+    pub(super) fn place_of_data(&mut self, chunk: u64, write: &Write) -> Result<Placement> {
         let channel = self.records.manager.policy().channel();
-        if !channel.asks_for_file() && !channel.asks_for_neighbours() {
-            return Ok(None);
+        let asks = || channel.asks_for_file() || channel.asks_for_neighbours();
+        if self.records.flash().slots().lanes().are_several() && asks() {
+            let spread = self.spread(chunk, channel)?;
+            return Ok(place(self.records, write, SlotContent::Data(self.ino, Some(&spread))));
         }
+        Ok(place(self.records, write, SlotContent::Data(self.ino, None)))
+    }
+
+    /// The file's chunks on each channel, without this chunk, as far as a rule asks for them.
+    fn spread(&mut self, chunk: u64, channel: ChannelRule) -> Result<PageSpread> {
         let mut spread = PageSpread { of_file: [0; CHANNELS_MAX], near: [0; CHANNELS_MAX] };
         if channel.asks_for_neighbours() {
             let (from, to) = (chunk.saturating_sub(WINDOW_PAGES), (chunk + WINDOW_PAGES + 1).min(CHUNKS_MAX));
@@ -42,7 +50,7 @@ impl<N: Nand> FileChunks<'_, N> {
                 *to = count.saturating_sub(u32::from(replaced == Some(number)));
             }
         }
-        Ok(Some(spread))
+        Ok(spread)
     }
 
     /// The block in which a chunk has a slot of its own.
@@ -72,8 +80,11 @@ impl<N: Nand> FileChunks<'_, N> {
         Ok(())
     }
 
-    /// A caller begins to write so many chunks.
-    pub fn begin_request(&mut self, pages: u64) {
-        self.records.log.begin_request(pages);
+    /// A caller begins to write so many bytes at this offset.
+    pub fn begin_request(&mut self, offset: u64, bytes: u64) {
+        if self.records.flash().slots().lanes().are_several() {
+            let (chunk_bytes, end) = (self.records.chunk_bytes(), offset.saturating_add(bytes));
+            self.records.log.begin_request(end.div_ceil(chunk_bytes).saturating_sub(offset / chunk_bytes));
+        }
     }
 }

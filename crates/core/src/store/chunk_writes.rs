@@ -8,7 +8,6 @@ use nand::{Cause, Nand};
 use super::chunks::FileChunks;
 use super::log::Placement;
 use super::options::{Compression, Times};
-use super::place::{SlotContent, place};
 use super::write_buffer::{AWAITING_MAX, Dirty};
 use crate::error::Result;
 use crate::flash::Purpose;
@@ -124,8 +123,7 @@ impl<N: Nand> FileChunks<'_, N> {
         if pack && self.store_packed(chunk, data, time, fresh)? {
             return Ok(None);
         }
-        let spread = self.spread(chunk)?;
-        let to = place(self.records, &Write::Host, SlotContent::Data(self.ino, spread.as_ref()));
+        let to = self.place_of_data(chunk, &Write::Host)?;
         let piece = Piece { chunk, bytes: data, time, fresh, may_end: true };
         self.store_bare(to, piece, data).map(|stored| Some(stored.replaced))
     }
@@ -178,10 +176,7 @@ impl<N: Nand> FileChunks<'_, N> {
         }
         let to = match to {
             Some(to) => to,
-            None => {
-                let spread = self.spread(chunk)?;
-                place(self.records, &Write::Host, SlotContent::Data(self.ino, spread.as_ref()))
-            }
+            None => self.place_of_data(chunk, &Write::Host)?,
         };
         let piece = Piece { chunk, bytes, time, fresh, may_end };
         let stored = if bytes.len() == slot_bytes {

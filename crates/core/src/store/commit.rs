@@ -87,15 +87,13 @@ impl Commit {
     /// Writes the chunk that has waited longest; without one a slot of nodes, or an empty one where only the end of the group
     /// is missing. Where something had to be read to know where the chunk stood before, that is the step.
     fn write<N: Nand>(&self, records: &mut Records<N>, oldest: Option<(u64, u64)>) -> Result<()> {
-        let spread = match oldest {
-            Some((ino, chunk)) => records.chunks(ino).spread(chunk)?,
-            None => None,
+        let (to, cause) = match oldest {
+            Some((ino, chunk)) => (records.chunks(ino).place_of_data(chunk, &self.write)?, Cause::Host),
+            None => {
+                let nodes = SlotContent::Nodes(records.buffer.last_ino());
+                (place(records, &self.write, nodes), Cause::Metadata)
+            }
         };
-        let (content, cause) = match oldest {
-            Some((ino, _)) => (SlotContent::Data(ino, spread.as_ref()), Cause::Host),
-            None => (SlotContent::Nodes(records.buffer.last_ino()), Cause::Metadata),
-        };
-        let to = place(records, &self.write, content);
         if !records.log.prepare(to, Purpose::of(cause))? {
             return Ok(());
         }

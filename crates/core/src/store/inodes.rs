@@ -114,8 +114,11 @@ impl Inodes {
         self.dirty >= self.capacity / 2
     }
 
-    /// The dirty inodes from `from` on.
+    /// The next dirty inode, from `from` on. Where none is dirty, the cache is not walked.
     pub fn next_dirty(&self, from: u64) -> Option<(u64, Inode)> {
+        if self.dirty == 0 {
+            return None;
+        }
         let mut later = self.map.range(from..);
         later.find(|(_, cached)| cached.dirty).map(|(&ino, cached)| (ino, cached.inode))
     }

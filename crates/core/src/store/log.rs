@@ -106,10 +106,8 @@ impl<N: Nand> Log<N> {
 
     /// A caller begins to write so many pages.
     pub(super) fn begin_request(&mut self, pages: u64) {
-        if self.flash.slots().lanes().are_several() {
-            self.requests.request_pages = u32::try_from(pages).unwrap_or(u32::MAX);
-            self.requests.of_request = [0; CHANNELS_MAX];
-        }
+        self.requests.request_pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        self.requests.of_request = [0; CHANNELS_MAX];
     }
 
     /// Appends a slot at the place it was given.
@@ -155,9 +153,6 @@ impl<N: Nand> Log<N> {
     /// Lets the index follow slots that moved because their block failed under a unit of several slots. One that it cannot
     /// follow, as a page of the index is unreadable, does not keep it from the others.
     pub(super) fn follow_moved(&mut self, index: &mut Index) -> Result<()> {
-        if !self.flash.has_moved() {
-            return Ok(());
-        }
         let mut outcome = Ok(());
         for moved in self.flash.take_moved() {
             outcome = outcome.and(self.relocate(index, &moved));

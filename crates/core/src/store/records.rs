@@ -333,10 +333,12 @@ impl<N: Nand> Records<N> {
     }
 
     /// Lets the index follow slots that moved because their block failed under a unit of several slots.
+    #[inline]
     pub(super) fn follow_moved(&mut self) -> Result<()> {
-        if self.flash().has_moved() {
-            self.spreads.forget_all();
+        if !self.flash().has_moved() {
+            return Ok(());
         }
+        self.spreads.forget_all();
         self.log.follow_moved(&mut self.index)
     }
 }

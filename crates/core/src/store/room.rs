@@ -68,7 +68,7 @@ impl<N: Nand> Store<N> {
     fn pay(&mut self, call: Call, owed_bytes: u64) -> Result<u64> {
         let slot_bytes = self.records.flash().shape().slot_bytes as u64;
         let first = self.records.flash().numbers().copies();
-        let failed_blocks = self.records.failed_blocks();
+        let failed_blocks = self.records.flash().blocks().failed_count();
         let mut paid_bytes = 0;
         for _ in 0..PACED_STEPS_MAX {
             if paid_bytes + slot_bytes > owed_bytes {
@@ -80,7 +80,7 @@ impl<N: Nand> Store<N> {
                 Err(Error::NoSpace | Error::Corrupt { .. }) => break,
                 outcome => outcome?,
             }
-            if self.records.failed_blocks() > failed_blocks {
+            if self.records.flash().blocks().failed_count() > failed_blocks {
                 return Ok(owed_bytes);
             }
             paid_bytes = (self.records.flash().numbers().copies() - first) * slot_bytes;

@@ -56,7 +56,7 @@ impl RoomAhead {
         self.chunks > 0
             && records.flash().numbers().opened() == self.opened_blocks
             && records.flash().blocks().slc_count() == self.slc_blocks
-            && records.failed_blocks() == self.failed_blocks
+            && records.flash().blocks().failed_count() == self.failed_blocks
             && records.space().heads_have_room(Call::CHANGE)
     }
 

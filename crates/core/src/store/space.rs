@@ -33,13 +33,19 @@ pub(super) fn of_chip<N: Nand>(options: &MountOptions, slots: &Slots<N>) -> Chip
 impl<N: Nand> Records<N> {
     /// The space in numbers, as it is now.
     pub fn space(&self) -> SpaceView<'_> {
-        let (slots, blocks, tree) = (self.flash().slots(), self.flash().blocks(), self.index.tree());
-        let [slc, native, meta, slc_hot] = slots.lanes().rooms(slots.shape());
+        let (shape, lanes) = (self.flash().slots().shape(), self.flash().slots().lanes());
+        let [slc, native, meta, slc_hot] = lanes.rooms(shape);
+        self.space_beside(HeadRoom { slc, native, meta, slc_hot, has_hot_block: lanes.stands(HeadId::SlcHot) })
+    }
+
+    /// The space in numbers, beside so much room in the blocks of the heads.
+    fn space_beside(&self, room: HeadRoom) -> SpaceView<'_> {
+        let (blocks, tree) = (self.flash().blocks(), self.index.tree());
         SpaceView {
             chip: &self.chip_space,
             goes: self.write_regions,
-            room: HeadRoom { slc, native, meta, slc_hot, has_hot_block: slots.lanes().stands(HeadId::SlcHot) },
-            failed_blocks: self.failed_blocks(),
+            room,
+            failed_blocks: blocks.failed_count(),
             live_bytes: blocks.live_bytes(),
             buffered_bytes: self.buffer.bytes(),
             node_bytes: self.buffer.pending_bytes() as u64,
@@ -53,14 +59,10 @@ impl<N: Nand> Records<N> {
         }
     }
 
-    /// Blocks that went bad, or failed and wait for their test.
-    pub(super) fn failed_blocks(&self) -> u32 {
-        self.flash().blocks().bad() + self.flash().blocks().failing_count()
-    }
-
     /// Whether `bytes` more can be stored.
     pub fn need_bytes(&self, bytes: u64) -> Result<()> {
-        if self.space().takes(bytes) { Ok(()) } else { Err(Error::NoSpace) }
+        // What can be stored does not depend on the room of the heads.
+        if self.space_beside(HeadRoom::default()).takes(bytes) { Ok(()) } else { Err(Error::NoSpace) }
     }
 
     /// Whether more is stored than SLC cells have space for, some of it natively: another policy did that.

@@ -3,6 +3,10 @@
 //! For people and tools that want to see; nothing here changes anything. Invariant: what cannot be read is told as such,
 //! and ends nothing.
 
+mod channel_pages;
+
+pub use channel_pages::ChannelPages;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use nand::Geometry;
 
-use crate::dump::IndexEntry;
+use super::IndexEntry;
 use crate::flash::shape::slot_bytes;
 
 /// The pages of a file by channel.
