@@ -7,7 +7,8 @@
 //! done
 //! ```
 //!
-//! The difference of the two counts, divided by 10,000, is what one call takes, the emulated chip included.
+//! The difference of the two counts, divided by 10,000, is what one call takes, the emulated chip included. A third argument
+//! is a number of lanes, on a chip with as many dies.
 
 use std::process::ExitCode;
 
@@ -29,13 +30,14 @@ fn name(number: u64) -> Vec<u8> {
     format!("file-{number:06}").into_bytes()
 }
 
-fn volume() -> Result<(Fs<Chip>, Ino), Error> {
-    let profile = Profile::default().with_capacity(CHIP_BYTES).expect("a size of whole blocks");
+fn volume(lanes: u8) -> Result<(Fs<Chip>, Ino), Error> {
+    let mut profile = Profile::default().with_capacity(CHIP_BYTES).expect("a size of whole blocks");
+    profile.geometry.channels = lanes.into();
     let mut chip = Chip::new(&profile, 1).expect("a built-in chip");
     let label = "count".into();
     let format = FormatOptions { volume_id: [1; 16], label, blank: true, now_ns: 0, ..FormatOptions::default() };
     Fs::format(&mut chip, &format)?;
-    let options = MountOptions { cache_bytes: HOST_CACHE_BYTES, ..MountOptions::default() };
+    let options = MountOptions { cache_bytes: HOST_CACHE_BYTES, lanes: Some(lanes), ..MountOptions::default() };
     let mut fs = Fs::mount(chip, options).map_err(|(_, error)| error)?;
     let ino = fs.create(ROOT_INO, b"file", node(), 0)?.ino;
     let page = Fill { seed: 1, start: 0, texture: Texture::Noise }.bytes(PAGE as usize);
@@ -49,8 +51,8 @@ fn volume() -> Result<(Fs<Chip>, Ino), Error> {
     Ok((fs, ino))
 }
 
-fn run(kind: &str, count: u64) -> Result<bool, Error> {
-    let (mut fs, ino) = volume()?;
+fn run(kind: &str, count: u64, lanes: u8) -> Result<bool, Error> {
+    let (mut fs, ino) = volume(lanes)?;
     let page = Fill { seed: 2, start: 0, texture: Texture::Noise }.bytes(PAGE as usize);
     let mut buffer = vec![0; PAGE as usize];
     for number in 0..count {
@@ -74,13 +76,14 @@ fn run(kind: &str, count: u64) -> Result<bool, Error> {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let count = args.get(1).and_then(|count| count.parse().ok());
-    match (args.first(), count) {
-        (Some(kind), Some(count)) => match run(kind, count) {
+    let lanes = args.get(2).map_or(Some(1), |lanes| lanes.parse().ok());
+    match (args.first(), count, lanes) {
+        (Some(kind), Some(count), Some(lanes)) => match run(kind, count, lanes) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => complain(&format!("{kind}: no such call; one of {KINDS}")),
             Err(error) => complain(&format!("{kind}: {error}")),
         },
-        _ => complain(&format!("usage: operations KIND COUNT, KIND one of {KINDS}")),
+        _ => complain(&format!("usage: operations KIND COUNT [LANES], KIND one of {KINDS}")),
     }
 }
 

@@ -51,7 +51,7 @@ fn the_overview_an_inode_and_a_block_tell_of_the_same_file() {
 }
 
 #[test]
-fn the_spread_of_a_file_over_channels_is_shown_with_its_imbalance() {
+fn the_spread_of_a_file_over_channels_is_shown() {
     let dir = tempfile::tempdir().unwrap();
     let image = dir.path().join("flash.img");
     run(flexfs(["mkfs", "--profile", "codesign-mlc8", "--size", "1GiB"]).arg(&image));

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use anyhow::{Result, anyhow, bail};
-use flexfs_core::dump::{AnchorInfo, BlockInfo, IndexEntry, SlotState, SlotTag};
-use flexfs_core::{Attr, ChannelPages, Error, Fs, ManagerRecord, kind};
+use flexfs_core::dump::{AnchorInfo, BlockInfo, ChannelPages, IndexEntry, SlotState, SlotTag};
+use flexfs_core::{Attr, Error, Fs, ManagerRecord, kind};
 use jiff::Timestamp;
 use nand::Nand;
 use serde_json::{Value, json};
