@@ -32,7 +32,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 30] = [
+pub const ALL: [Experiment; 31] = [
     flexfs::table1::TABLE1,
     flexfs::fig4::FIG4,
     flexfs::fig6::FIG6,
@@ -61,6 +61,7 @@ pub const ALL: [Experiment; 30] = [
     log_block::blocksize::FTL_BLOCKSIZE,
     log_block::future::FTL_FUTURE,
     codesign::table::CO_TABLE,
+    codesign::fig2::CO_FIG2_REAL,
     codesign::fig3::CO_FIG3,
     codesign::real::CO_REAL,
 ];
