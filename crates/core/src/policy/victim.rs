@@ -89,15 +89,22 @@ pub fn cost_of_block_bytes(blocks: impl Iterator<Item = BlockView>, target_bytes
     (gained_bytes > 0).then(|| copied_bytes * u64::from(target_bytes) / gained_bytes)
 }
 
-/// Log blocks opened between two checkpoints, at most.
-pub fn checkpoint_interval_blocks(blocks: u32) -> u32 {
-    (blocks / 6).clamp(4, 32)
+/// Log blocks opened between two checkpoints, at most, where each head has so many lanes.
+pub fn checkpoint_interval_blocks(blocks: u32, lanes: u32) -> u32 {
+    (blocks / 6).clamp(4, 32 * lanes.max(1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::block;
     use super::{BlockView, cost_of_block_bytes};
+
+    #[test]
+    fn a_checkpoint_is_due_after_as_many_blocks_of_each_lane() {
+        let intervals = [(12, 1), (60, 1), (8192, 1), (8192, 8), (600, 8), (60, 8)];
+        let found = intervals.map(|(blocks, lanes)| super::checkpoint_interval_blocks(blocks, lanes));
+        assert_eq!(found, [4, 10, 32, 256, 100, 10]);
+    }
 
     fn victim(block: u32, after_checkpoint: bool) -> Option<(u32, bool)> {
         Some((block, after_checkpoint))

@@ -57,7 +57,8 @@ impl<'a, N: Nand> Look<'a, N> {
     fn distance(&self) -> u64 {
         let (flash, index) = (self.records.flash(), &self.records.index);
         let hundredths = |count: usize, most: usize| (count * 100 / most.max(1)) as u64;
-        let blocks_max = victim::checkpoint_interval_blocks(flash.blocks().len()) as usize;
+        let blocks_max =
+            victim::checkpoint_interval_blocks(flash.blocks().len(), flash.slots().lanes().count().into()) as usize;
         hundredths(flash.numbers().opened() as usize, blocks_max)
             .max(hundredths(index.fresh_changes(), self.records.options.changes_max()))
             .max(hundredths(flash.anchors().name_count(), names_max(flash.slots().lanes().count()) / 2))
