@@ -157,6 +157,9 @@ pub struct Report {
     /// Of a chip of several dies: how long operations kept each busy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dies: Option<DieLoad>,
+    /// `over`, `gc`, of a chip of several dies: free blocks of each in the end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub free_blocks: Vec<u32>,
     /// Over a drive: what that did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drive: Option<DriveLoad>,

@@ -131,7 +131,9 @@ fn overwrite<N: BenchChip>(
         verify_on(&mut copy, pool, GC_FILES)?;
     }
     copy.check()?;
-    Ok(report(workload, config, &chip, figures, writes * PAGE_BYTES as u64))
+    let dies = copy.call("looking at the dies", |fs, _| fs.info())?.dies;
+    let free_blocks = if dies.len() > 1 { dies.iter().map(|die| die.free_blocks).collect() } else { Vec::new() };
+    Ok(Report { free_blocks, ..report(workload, config, &chip, figures, writes * PAGE_BYTES as u64) })
 }
 
 /// Compares the numbered files on a chip and lets the volume check itself.

@@ -66,6 +66,30 @@ fn a_mount_reads_few_pages_whatever_came_before() {
 }
 
 #[test]
+fn dies_have_about_as_many_free_blocks_after_random_overwrites() {
+    let mut profile = emulator::Profile::builtin("codesign-mlc8").unwrap();
+    profile.geometry.pages_per_block = 16;
+    let config = Config { profile, bytes: Some(64 << 20), lanes: Some(8), ..Config::default() };
+    let free_blocks = run(Workload::Gc, &config, &mut |_, _| {}).unwrap().free_blocks;
+    let (least, greatest) = (free_blocks.iter().min().unwrap(), free_blocks.iter().max().unwrap());
+    assert!(free_blocks.len() == 8 && greatest - least <= 3, "{free_blocks:?}");
+}
+
+#[test]
+fn lanes_of_paired_pages_skip_hardly_more_than_one() {
+    let profile = emulator::Profile::builtin("codesign-mlc8").unwrap();
+    for workload in [Workload::Small, Workload::Over] {
+        let [one, eight] = [1, 8].map(|lanes| {
+            let (profile, lanes) = (profile.clone(), Some(lanes));
+            let config =
+                Config { profile, bytes: Some(512 << 20), policy: Policy::NATIVE_ONLY, lanes, ..Config::default() };
+            run(workload, &config, &mut |_, _| {}).unwrap()
+        });
+        assert!(eight.programs * 100 <= one.programs * 105, "{eight:?}, {one:?}");
+    }
+}
+
+#[test]
 fn a_mount_reads_eight_lanes_in_hardly_more_time_than_one() {
     let profile = emulator::Profile::builtin("codesign-mlc8").unwrap();
     for (policy, further) in [(Policy::SLC_ONLY, 7 * 128), (Policy::DEFAULT, 7 * (2 * 128 + 254))] {

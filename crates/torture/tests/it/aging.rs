@@ -241,6 +241,33 @@ fn live_on(life: &mut Life) -> Error {
     }
 }
 
+/// The blocks that are written again and again go from die to die, and cold data to the dies that wear fast.
+#[test]
+fn dies_wear_alike_on_four_lanes() {
+    for policy in [Policy::DEFAULT, Policy::NATIVE_ONLY] {
+        let options = MountOptions { policy, cache_bytes: 128 << 10, lanes: Some(4), ..MountOptions::default() };
+        let mut rig = Rig::small("flexfs-mlc", 3 * BLOCKS as u32, 16, options).unwrap();
+        rig.profile.geometry.channels = 4;
+        (rig.profile.endurance.native_erases, rig.profile.endurance.slc_erases) = (ENDURANCE, ENDURANCE);
+        let mut probe = rig.format(rig.chip(7).unwrap(), 7).unwrap().fs;
+        let chunks = probe.statfs().unwrap().capacity_bytes / 2 / CHUNK_BYTES as u64;
+        let (mut fs, ino) = with_file(&rig, chunks);
+        for write in 0..40_000u64 {
+            let (draw, now_ns) = (mix(write), write as i64 * 1_000_000);
+            let chunk = if draw.is_multiple_of(50) { (draw >> 32) % chunks } else { (draw >> 32) % (chunks / 10) };
+            fs.write(ino, chunk * CHUNK_BYTES as u64, &contents(chunk, write), now_ns).unwrap();
+            fs.sync().unwrap();
+            if write.is_multiple_of(16) {
+                fs.background(now_ns, now_ns).unwrap();
+            }
+        }
+        let erases: Vec<u64> = fs.info().unwrap().dies.iter().map(|die| die.erases).collect();
+        let (least, greatest) = (*erases.iter().min().unwrap(), *erases.iter().max().unwrap());
+        assert!(erases.len() == 4 && least > 500, "{erases:?}: this proves nothing");
+        assert!(greatest * 100 <= least * 135, "{policy:?}: {erases:?}");
+    }
+}
+
 /// Levelling once moved cold data from one young block to another, again and again: a volume left to itself wore its
 /// chip out.
 #[test]

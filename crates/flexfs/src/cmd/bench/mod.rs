@@ -102,6 +102,10 @@ fn figures(report: &Report) -> String {
     if let Some(DieLoad { least_s, mean_s, greatest_s }) = report.dies {
         rows.push(("dies busy", format!("{mean_s:.3} s on average, {least_s:.3} to {greatest_s:.3}")));
     }
+    if !report.free_blocks.is_empty() {
+        let blocks: Vec<String> = report.free_blocks.iter().map(|&blocks| grouped(blocks.into())).collect();
+        rows.push(("free blocks of the dies", blocks.join(", ")));
+    }
     rows.extend(report.drive.as_ref().map(|drive| ("drive", drive_text(drive))));
     let waits = [("operations", "waited", &report.operations), ("background steps", "took", &report.steps)];
     for (name, verb, found) in waits {
