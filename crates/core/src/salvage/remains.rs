@@ -31,6 +31,12 @@ enum Looked {
 }
 
 impl Looked {
+    /// Whether an SLC block of so many content slots cannot hold that: it has no such slot, or its summary there.
+    fn is_of_native(&self, in_slc: Option<u32>, slc_content: u32) -> bool {
+        let Some(index) = in_slc else { return *self != Looked::Blank };
+        index >= slc_content && matches!(self, Looked::Holds(tag) if is_content(tag))
+    }
+
     /// The erase count of the block, where a tag tells.
     fn erases(&self) -> Option<u32> {
         match self {
@@ -257,7 +263,7 @@ impl Remains {
         let per_page = chip.shape().slots_per_page;
         let mut data = vec![0; chip.shape().slot_bytes];
         let mut by_page = Vec::with_capacity(pages.native.len());
-        let mut mode = CellMode::Slc;
+        let (mut mode, slc_content) = (CellMode::Slc, chip.shape().slc.content_slots());
         for (place, in_slc) in pages.native.iter().zip(&pages.slc) {
             for part in 0..per_page {
                 let Some(place) = place else {
@@ -274,7 +280,7 @@ impl Remains {
                 if let Looked::Holds(tag) = &looked {
                     self.note_rescued(tag, &data);
                 }
-                if looked != Looked::Blank && in_slc.is_none() {
+                if looked.is_of_native(in_slc.map(|place| place * per_page + part), slc_content) {
                     mode = CellMode::Native;
                 }
                 by_page.push(looked);

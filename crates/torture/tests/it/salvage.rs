@@ -106,6 +106,12 @@ fn rig(profile: &str, blocks: u32, pages: u32, policy: Policy) -> Rig {
     Rig::small(profile, blocks, pages, MountOptions { policy, ..MountOptions::default() }).unwrap()
 }
 
+/// Four lanes of each head, on eight dies.
+fn on_lanes(policy: Policy) -> Rig {
+    let options = MountOptions { policy, lanes: Some(4), ..MountOptions::default() };
+    Rig::small("codesign-mlc8", 192, 16, options).unwrap()
+}
+
 /// Salvages volumes of some seeds without anchors and index.
 fn salvage_all(rig: &Rig, seeds: std::ops::Range<u64>, steps: usize) -> Tally {
     let mut total = Tally::default();
@@ -194,15 +200,30 @@ fn dead(rig: &Rig, seed: u64, steps: usize) -> Vec<Dead> {
     all
 }
 
+/// The log of each head stands in four blocks at a time.
+#[test]
+fn of_volumes_of_four_lanes_nearly_all_comes_back() {
+    let mut total = Tally::default();
+    for policy in [Policy::DEFAULT, Policy::NATIVE_ONLY, Policy::SLC_ONLY] {
+        total += salvage_all(&on_lanes(policy), 1..4, 6_000);
+    }
+    assert_eq!(total.ghosts, 0);
+    assert!(total.same * 100 >= total.files * 98 && total.in_place * 100 >= total.files * 95, "{total:?}");
+}
+
+/// A native block in which syncs had left out every page that shares cells with another was taken for an SLC block, and what
+/// stood where that has its summary was left out, so that older bytes came back instead. Four lanes leave out more.
 #[test]
 fn a_chip_that_lost_its_power_and_its_index_at_once_comes_back_with_what_was_synced() {
     let (mut total, mut chips) = (Tally::default(), 0);
-    for (profile, blocks, pages, policy) in [
-        ("flexfs-mlc", 64, 32, Policy::BASELINE),
-        ("flexfs-mlc", 64, 32, Policy::NATIVE_ONLY),
-        ("tlc-3d", 42, 24, Policy::BASELINE),
-    ] {
-        let rig = rig(profile, blocks, pages, policy);
+    let rigs = [
+        rig("flexfs-mlc", 64, 32, Policy::BASELINE),
+        rig("flexfs-mlc", 64, 32, Policy::NATIVE_ONLY),
+        rig("tlc-3d", 42, 24, Policy::BASELINE),
+        on_lanes(Policy::DEFAULT),
+        on_lanes(Policy::NATIVE_ONLY),
+    ];
+    for rig in rigs {
         for Dead { mut chip, synced, unchanged, since } in (1..4).flat_map(|seed| dead(&rig, seed, 1_500)) {
             chip.power_on();
             let (mut fs, _) = salvage(erase_all(chip, &["index", "anchor"], &rig), &rig);
