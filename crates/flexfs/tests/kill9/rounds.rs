@@ -56,6 +56,18 @@ struct Load {
     acknowledged: PathBuf,
 }
 
+/// What the file system stands on.
+#[derive(Clone, Copy)]
+pub struct Ground {
+    /// A drive that maps only blocks.
+    pub over: Option<&'static str>,
+    /// Channels of the chip: one or eight.
+    pub channels: usize,
+}
+
+/// A chip of eight channels, in blocks so small that each head has a lane on each channel of a small image.
+const EIGHT_CHANNELS: &str = include_str!("../../../emulator/profiles/codesign-mlc8.toml");
+
 pub struct Rounds {
     dir: tempfile::TempDir,
     image: PathBuf,
@@ -69,14 +81,24 @@ pub struct Rounds {
 
 impl Rounds {
     /// An image with two databases, a repository, and a large file that stays.
-    pub fn begin(seed: u64, over: Option<&str>) -> Self {
+    pub fn begin(seed: u64, Ground { over, channels }: Ground) -> Self {
         need_root("takes dead mounts off the tree");
         need("git");
-        println!("kill -9: seed {seed}, over {}", over.unwrap_or("a chip"));
+        println!("kill -9: seed {seed}, over {}, channels {channels}", over.unwrap_or("a chip"));
         let dir = tempfile::tempdir().unwrap();
         let image = dir.path().join("flash.img");
-        run(flexfs(["mkfs", "--size", IMAGE]).args(over.map(|drive| format!("--over={drive}"))).arg(&image));
-        assert_eq!(info(&image)["drive"]["kind"].as_str(), over);
+        let mut mkfs = flexfs(["mkfs", "--size", IMAGE]);
+        mkfs.args(over.map(|drive| format!("--over={drive}")));
+        if channels > 1 {
+            let profile = dir.path().join("eight-channels.toml");
+            let small = EIGHT_CHANNELS.replace("pages_per_block = 256", "pages_per_block = 16");
+            fs::write(&profile, small.replace("codesign-mlc8", "eight-channels")).unwrap();
+            mkfs.arg("--profile").arg(&profile);
+        }
+        run(mkfs.arg(&image));
+        let made = info(&image);
+        assert_eq!(made["drive"]["kind"].as_str(), over);
+        assert_eq!(made["lanes"].as_array().map_or(1, |lanes| lanes.len() / 4), channels, "{made}");
         let idle = Dice::new(seed).bytes(IDLE_BYTES);
         let mount = Mount::new(&image);
         fs::write(mount.join("idle"), &idle).unwrap();
