@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use emulator::{Chip, Pairing, Profile};
+use emulator::Chip;
 use flexfs_core::dump::ChannelPages;
 use flexfs_core::{FormatOptions, Fs, Ino, MountOptions, NewNode, Policy, ROOT_INO, kind};
 use nand::Nand;
@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, LogNormal, Zipf};
 use serde::{Deserialize, Serialize};
 
-use super::real::{bytes_of, told};
+use super::real::{bytes_of, one_bit_profile, told};
 use crate::experiment::{Axis, Bar, Experiment, ExperimentError, Job, Outcome, Parameters, Plot, Results, Row, Series};
 use crate::layers::LayerError;
 use crate::play::PlayError;
@@ -116,17 +116,6 @@ fn jobs() -> Vec<Job> {
     pairs.map(|(trace, (rule, name))| Job::new(job_name(trace, name), move || balance(trace, rule))).collect()
 }
 
-/// A chip of 8 channels with one bit a cell.
-fn profile() -> Result<Profile, LayerError> {
-    let mut profile = Profile::builtin("codesign-mlc8")?;
-    profile.geometry.bits_per_cell = 1;
-    profile.programming.pairing = Pairing::None;
-    let (timing, energy) = (&mut profile.timing, &mut profile.energy);
-    timing.native = timing.slc.clone();
-    energy.native = energy.slc.clone();
-    Ok(profile)
-}
-
 /// A write of so many pages of a file.
 struct FileWrite {
     file: usize,
@@ -212,7 +201,7 @@ fn balance(trace: &Trace, rule: &str) -> Result<BalanceOfFiles, ExperimentError>
     let sizes = draws.file_sizes()?;
     let mut writes = draws.first_writes(&sizes)?;
     writes.extend(draws.overwrites(&sizes)?);
-    let mut chip = Chip::new(&profile()?, SEED).map_err(LayerError::Chip)?;
+    let mut chip = Chip::new(&one_bit_profile()?, SEED).map_err(LayerError::Chip)?;
     let options = FormatOptions { volume_id: [2; 16], now_ns: BASE_NS, blank: true, ..FormatOptions::default() };
     told("formatting", Fs::format(&mut chip, &options))?;
     let mut fs = mounted(chip, rule)?;

@@ -48,14 +48,20 @@ struct OverwriteCosts {
     map_bytes: u64,
 }
 
-pub(super) fn profile() -> Result<Profile, LayerError> {
+/// The paper's chip of eight channels, with one bit a cell.
+pub(super) fn one_bit_profile() -> Result<Profile, LayerError> {
     let mut profile = Profile::builtin("codesign-mlc8")?;
-    (profile.geometry.channels, profile.geometry.bits_per_cell) = (1, 1);
-    profile.geometry.pages_per_block = PAGES_PER_BLOCK;
+    profile.geometry.bits_per_cell = 1;
     profile.programming.pairing = Pairing::None;
     let (timing, energy) = (&mut profile.timing, &mut profile.energy);
     timing.native = timing.slc.clone();
     energy.native = energy.slc.clone();
+    Ok(profile)
+}
+
+pub(super) fn profile() -> Result<Profile, LayerError> {
+    let mut profile = one_bit_profile()?;
+    (profile.geometry.channels, profile.geometry.pages_per_block) = (1, PAGES_PER_BLOCK);
     Ok(profile.with_capacity(CHIP_BYTES)?)
 }
 
