@@ -23,16 +23,14 @@ impl ChannelPages {
         Self { pages: vec![0; usize::from(geometry.channels.max(1))], geometry: geometry.clone() }
     }
 
-    /// Counts the chunks that an entry of the index covers, if they have slots of their own.
+    /// Counts the chunks that an entry of the index covers, if they have slots of their own: these stand in one block.
     pub fn count(&mut self, entry: &IndexEntry) {
         let (Some(first), None, "data") = (entry.slot, entry.node, entry.kind) else { return };
         let slots_per_page = self.geometry.page_bytes / slot_bytes(self.geometry.page_bytes).max(1);
         let slots_per_block = u64::from(self.geometry.pages_per_block) * u64::from(slots_per_page);
-        for slot in first..first + entry.count {
-            let block = (slot / slots_per_block.max(1)) as u32;
-            if let Some(pages) = self.pages.get_mut(self.geometry.channel_of(block) as usize) {
-                *pages += 1;
-            }
+        let block = (first / slots_per_block.max(1)) as u32;
+        if let Some(pages) = self.pages.get_mut(self.geometry.channel_of(block) as usize) {
+            *pages += entry.count;
         }
     }
 

@@ -1,7 +1,8 @@
 //! What stands on a chip, block by block, without an index that says where to look.
 //!
 //! Invariant: nothing here depends on index pages or the block table, and of the anchors only whether the last group
-//! counted; the mode of a block follows from which of its pages are programmed.
+//! counted; the mode of a block follows from which of its pages are programmed, and whether one holds content where an SLC
+//! block has its summary.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;

@@ -147,6 +147,8 @@ pub struct Report {
     pub programs: u64,
     pub reads: u64,
     pub erases: u64,
+    /// Units of all blocks that are programmed or left out in the end, since the last erase of each.
+    pub used_units: u64,
     /// Bytes programmed for each byte written; 0 where nothing was written.
     pub write_amplification: f64,
     /// The sum of the prices of all operations, each by the cell mode and page type it really used.

@@ -252,6 +252,7 @@ pub fn report<N: BenchChip>(workload: Workload, config: &Config, on: &N, figures
         programs: counters.programs.total(),
         reads: counters.reads.total(),
         erases: counters.erases.total(),
+        used_units: (0..chip.profile().geometry.blocks).map(|block| u64::from(chip.next_unit(block))).sum(),
         write_amplification: amplification,
         flash_s: counters.flash_ns as f64 / 1e9,
         elapsed_s: chip.elapsed_ns() as f64 / 1e9,

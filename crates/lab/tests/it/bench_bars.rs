@@ -86,6 +86,8 @@ fn lanes_of_paired_pages_skip_hardly_more_than_one() {
             run(workload, &config, &mut |_, _| {}).unwrap()
         });
         assert!(eight.programs * 100 <= one.programs * 105, "{eight:?}, {one:?}");
+        assert!(eight.used_units * 100 <= one.used_units * 105, "{eight:?}, {one:?}");
+        assert_eq!((eight.erases, one.erases), (0, 0), "units of erased blocks are not counted");
     }
 }
 
