@@ -41,7 +41,7 @@ pub use mount::format::{FormatOptions, most_blocks, recorded_cells};
 pub use policy::admission::{Admission, SlcRule};
 pub use policy::allocate::{Allocate, predicted_idle_ns};
 pub use policy::migrate::Power;
-pub use policy::{Policy, wear};
+pub use policy::{Policy, channel, wear};
 pub use salvage::{Doubt, Salvaged};
 pub use store::chunks::Unchecked;
 pub use store::options::*;

@@ -44,19 +44,27 @@ impl ChannelPages {
         self.most() - self.pages.iter().min().copied().unwrap_or(0)
     }
 
-    /// The imbalance rate (Qiu et al., Eq. 1): that difference over the pages that the fullest channel would hold if all were
-    /// spread evenly. 0 where there are fewer pages than channels, and no channel holds two of them.
+    /// The imbalance rate.
     pub fn imbalance(&self) -> f64 {
-        let (total, channels) = (self.pages.iter().sum::<u64>(), self.pages.len() as u64);
-        if total < channels && self.most() < 2 {
-            return 0.0;
-        }
-        self.difference() as f64 / total.div_ceil(channels.max(1)) as f64
+        imbalance_rate(&self.pages)
     }
 
     fn most(&self) -> u64 {
         self.pages.iter().max().copied().unwrap_or(0)
     }
+}
+
+/// The imbalance rate of a file's pages by channel (Qiu et al., Eq. 1): the greatest count less the least, over the pages that
+/// the fullest channel would hold if all were spread evenly. 0 where there are fewer pages than channels, and no channel holds
+/// two of them.
+pub fn imbalance_rate(pages_by_channel: &[u64]) -> f64 {
+    let (total, channels) = (pages_by_channel.iter().sum::<u64>(), pages_by_channel.len() as u64);
+    let most = pages_by_channel.iter().max().copied().unwrap_or(0);
+    let least = pages_by_channel.iter().min().copied().unwrap_or(0);
+    if total < channels && most < 2 {
+        return 0.0;
+    }
+    (most - least) as f64 / total.div_ceil(channels.max(1)).max(1) as f64
 }
 
 #[cfg(test)]

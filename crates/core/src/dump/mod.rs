@@ -5,7 +5,7 @@
 
 mod channel_pages;
 
-pub use channel_pages::ChannelPages;
+pub use channel_pages::{ChannelPages, imbalance_rate};
 
 use alloc::format;
 use alloc::string::String;
