@@ -3,6 +3,7 @@
 //! `flexfs replay` and `flexfs repro`. Proofs stand in the crate `torture`, below.
 
 pub mod bench;
+pub mod drive;
 pub mod experiment;
 pub mod layers;
 pub mod play;

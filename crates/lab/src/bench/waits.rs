@@ -18,6 +18,11 @@ impl Waits {
         self.0.len() as u64
     }
 
+    /// Their mean, µs; 0 where there is none.
+    pub fn mean_us(&self) -> f64 {
+        self.0.iter().map(|&ns| ns as f64 / 1e3).sum::<f64>() / self.0.len().max(1) as f64
+    }
+
     /// How they are distributed.
     pub fn distribution(&self) -> Distribution {
         let mut sorted = self.0.clone();
@@ -54,8 +59,9 @@ mod tests {
     #[test]
     fn a_percentile_is_the_least_time_that_so_many_do_not_exceed() {
         let mut waits = Waits::default();
-        assert_eq!(waits.distribution(), Distribution::default());
+        assert_eq!((waits.distribution(), waits.mean_us()), (Distribution::default(), 0.0));
         (1..=2000).rev().for_each(|us| waits.add(us * 1000));
+        assert_eq!(waits.mean_us(), 1000.5);
         let found = waits.distribution();
         assert_eq!((found.count, found.median_us, found.p99_us), (2000, 1000.0, 1980.0));
         assert_eq!((found.p999_us, found.longest_us), (1998.0, 2000.0));

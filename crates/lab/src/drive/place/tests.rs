@@ -1,0 +1,102 @@
+use super::*;
+use crate::drive::load::{RequestSource, TRACES, first_writes, overwrites};
+use crate::drive::{PageCommand, ShadowedStore};
+
+const SHAPE: DriveShape = DriveShape::eight_channels(2, 2);
+const ALL: [FilePlacement; 4] =
+    [FilePlacement::ROUND_ROBIN, FilePlacement::ROUND_ROBIN_STRIPED, FilePlacement::STATIC, FilePlacement::FAIRNESS];
+
+fn store(placement: FilePlacement, files: &FileSizes) -> ShadowedStore<SpreadFiles> {
+    ShadowedStore::new(SpreadFiles::new(placement, SHAPE, 256, files).unwrap(), files.pages())
+}
+
+/// The commands of a write.
+fn written(store: &mut ShadowedStore<SpreadFiles>, span: &PageSpan) -> Vec<PageCommand> {
+    let mut planned = PlannedRequest::default();
+    store.write(span, &mut planned).unwrap();
+    planned.commands
+}
+
+fn places(commands: &[PageCommand]) -> Vec<(u8, u8, u8)> {
+    commands.iter().map(|command| (command.channel, command.die, command.pages)).collect()
+}
+
+#[test]
+fn each_page_that_is_read_is_the_one_that_was_written_last() {
+    for placement in ALL {
+        let files = FileSizes::count(&TRACES[1], 5, 300).unwrap();
+        let mut store = store(placement, &files);
+        for write in first_writes(&TRACES[1], &files, 5).unwrap() {
+            written(&mut store, &write);
+        }
+        let mut planned = PlannedRequest::default();
+        for request in RequestSource::new(&TRACES[1], &files, 5).unwrap().take(5_000) {
+            match request.kind {
+                CommandKind::Read => store.read(&request.span, &mut planned).unwrap(),
+                CommandKind::Program => store.write(&request.span, &mut planned).unwrap(),
+            }
+            let pages: u32 = planned.commands.iter().map(|command| u32::from(command.pages)).sum();
+            assert_eq!(pages, request.span.pages);
+        }
+        for (file, counts) in (0..).zip(store.store.pages_by_channel()) {
+            assert_eq!(counts.iter().sum::<u64>(), u64::from(files.size(file)), "{}", placement.name);
+        }
+    }
+}
+
+#[test]
+fn round_robin_gives_each_channel_as_many_pages() {
+    let files = FileSizes::count(&TRACES[0], 5, 200).unwrap();
+    let mut store = store(FilePlacement::ROUND_ROBIN, &files);
+    for write in first_writes(&TRACES[0], &files, 5).unwrap().iter().chain(&overwrites(&TRACES[0], &files, 5).unwrap())
+    {
+        written(&mut store, write);
+        let (most, least) = (store.store.issued().max().unwrap(), store.store.issued().min().unwrap());
+        assert!(most - least <= 1, "{most} and {least}");
+    }
+}
+
+#[test]
+fn an_open_blocks_successor_stands_on_the_channels_next_die() {
+    let files = FileSizes::of([256 * 8 + 8].into_iter());
+    let mut store = store(FilePlacement::ROUND_ROBIN, &files);
+    assert!(written(&mut store, &files.span(0, 0, 256 * 8)).iter().all(|command| command.die == 0));
+    assert!(written(&mut store, &files.span(0, 256 * 8, 8)).iter().all(|command| command.die == 1));
+}
+
+#[test]
+fn striped_pages_are_plane_pairs_on_the_dies_in_turn() {
+    let files = FileSizes::of([64].into_iter());
+    let mut store = store(FilePlacement::ROUND_ROBIN_STRIPED, &files);
+    let commands = written(&mut store, &files.span(0, 0, 33));
+    let of_channel =
+        |channel| places(&commands).into_iter().filter(move |place| place.0 == channel).collect::<Vec<_>>();
+    assert_eq!(of_channel(0), [(0, 1, 2), (0, 0, 2), (0, 1, 1)], "five pages");
+    assert_eq!(of_channel(3), [(3, 1, 2), (3, 0, 2)], "four pages");
+    let mut planned = PlannedRequest::default();
+    store.read(&files.span(0, 0, 16), &mut planned).unwrap();
+    assert_eq!(places(&planned.commands)[0], (0, 1, 2), "both pages of a pair are read as one");
+    planned.clear();
+    store.read(&files.span(0, 0, 8), &mut planned).unwrap();
+    assert_eq!(places(&planned.commands)[0], (0, 1, 1), "one page of it alone");
+}
+
+#[test]
+fn static_striping_overwrites_a_page_on_its_channel() {
+    let files = FileSizes::of([16, 16, 16].into_iter());
+    let mut store = store(FilePlacement::STATIC, &files);
+    let channels = |commands: &[PageCommand]| commands.iter().map(|command| command.channel).collect::<Vec<_>>();
+    for _ in 0..2 {
+        assert_eq!(channels(&written(&mut store, &files.span(1, 2, 3))), [7, 0, 1]);
+        assert_eq!(channels(&written(&mut store, &files.span(2, 0, 2))), [2, 3]);
+    }
+}
+
+#[test]
+fn what_was_never_written_is_not_read() {
+    let files = FileSizes::of([16].into_iter());
+    let mut store = store(FilePlacement::ROUND_ROBIN, &files);
+    written(&mut store, &files.span(0, 0, 3));
+    let refused = store.read(&files.span(0, 2, 2), &mut PlannedRequest::default());
+    assert_eq!(refused, Err(DriveError::NeverWritten { page: 3 }));
+}
