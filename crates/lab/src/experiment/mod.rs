@@ -15,6 +15,7 @@ mod workload;
 pub use job::{Job, Results, run};
 pub use outcome::{Axis, Bar, Outcome, Parameters, Plot, Row, Series, Table};
 
+use crate::drive::DriveError;
 use crate::layers::LayerError;
 use crate::play::PlayError;
 
@@ -32,7 +33,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 31] = [
+pub const ALL: [Experiment; 34] = [
     flexfs::table1::TABLE1,
     flexfs::fig4::FIG4,
     flexfs::fig6::FIG6,
@@ -61,8 +62,11 @@ pub const ALL: [Experiment; 31] = [
     log_block::blocksize::FTL_BLOCKSIZE,
     log_block::future::FTL_FUTURE,
     codesign::table::CO_TABLE,
-    codesign::fig2::CO_FIG2_REAL,
+    codesign::fig1::CO_FIG1,
+    codesign::fig2::CO_FIG2,
+    codesign::fig2_real::CO_FIG2_REAL,
     codesign::fig3::CO_FIG3,
+    codesign::fig6::CO_FIG6,
     codesign::real::CO_REAL,
 ];
 
@@ -84,6 +88,9 @@ pub enum ExperimentError {
     /// A translation layer.
     #[error(transparent)]
     Layer(#[from] LayerError),
+    /// The model of a drive.
+    #[error("the model of the drive: {0}")]
+    Drive(#[from] DriveError),
     /// The chip itself refused an operation.
     #[error("the chip: {0}")]
     Nand(#[from] nand::NandError),
@@ -118,8 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn merges_map_and_traces_of_translation_layers_are_the_papers() {
-        for experiment in [log_block::fig2::FTL_FIG2, log_block::fig3::FTL_FIG3, log_block::table2::FTL_TABLE2] {
+    fn the_papers_worked_examples_come_out() {
+        let examples = [
+            log_block::fig2::FTL_FIG2,
+            log_block::fig3::FTL_FIG3,
+            log_block::table2::FTL_TABLE2,
+            codesign::fig1::CO_FIG1,
+        ];
+        for experiment in examples {
             let results = run(&(experiment.jobs)(), 2, &|_| {}).unwrap_or_else(|(job, error)| panic!("{job}: {error}"));
             let outcome = (experiment.finish)(&results).unwrap();
             let wrong: Vec<_> = outcome.rows.iter().filter(|row| !row.ok).collect();
