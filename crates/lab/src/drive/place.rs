@@ -48,7 +48,7 @@ const CHANNELS_BETWEEN_FILES: u32 = 5;
 struct SpreadPlace {
     channel: u8,
     die: u8,
-    /// Pages of one number were programmed as one command; 0 alone.
+    /// Pages of one number were programmed as one command; 0 is no number.
     pair: u32,
     /// What number the page is of those that its die programmed.
     number: u32,
@@ -149,9 +149,9 @@ impl SpreadFiles {
         chosen
     }
 
-    /// The die of the next page on a channel, where the request has given it `before` pages and will give it `all`.
-    fn next_die(&mut self, channel: u8, before: u32, all: u32) -> (u8, u32) {
-        let (dies, planes) = (self.shape.dies_per_channel(), u32::from(self.shape.planes_per_die));
+    /// The die and the plane pair of the next page on a channel, to which the request has given `before` pages.
+    fn next_die(&mut self, channel: u8, before: u32) -> (u8, u32) {
+        let dies = self.shape.dies_per_channel();
         let head = &mut self.heads[usize::from(channel)];
         if !self.placement.is_striped {
             let die = head.die;
@@ -161,13 +161,12 @@ impl SpreadFiles {
             }
             return (die, 0);
         }
-        if before.is_multiple_of(planes) {
+        if before.is_multiple_of(u32::from(self.shape.planes_per_die)) {
             head.die = (head.die + 1) % dies;
             self.pairs_ever += 1;
             head.pair = self.pairs_ever;
         }
-        let is_alone = all - before / planes * planes <= 1;
-        (head.die, if is_alone { 0 } else { head.pair })
+        (head.die, head.pair)
     }
 }
 
@@ -189,12 +188,10 @@ impl PageStore for SpreadFiles {
             }
         }
         let channels = self.channels_of(span);
-        let mut all = [0; CHANNELS_MAX];
-        channels.iter().for_each(|&channel| all[usize::from(channel)] += 1);
         let mut before = [0; CHANNELS_MAX];
         for (page, &channel) in (span.first..).zip(&channels) {
             let number = usize::from(channel);
-            let (die, pair) = self.next_die(channel, before[number], all[number]);
+            let (die, pair) = self.next_die(channel, before[number]);
             before[number] += 1;
             let stamps_at = self.die_number(channel, die);
             let stamps = &mut self.dies[stamps_at];
