@@ -21,6 +21,9 @@ pub enum ChannelRule {
     /// The channel with the fewest pages of the request, then at most a page ahead of the file's least channel, then busy for
     /// the shortest time, then with the fewest pages of the file.
     FairPlus,
+    /// The channel with the fewest pages of the request, then busy for the shortest time, with reads or writes (beyond
+    /// §III.C.2, Read Busy).
+    ReadBusyPlus,
     /// The channel with the fewest pages of the request, then without a neighbour of the page in its file, then busy for the
     /// shortest time, then with the fewest neighbours.
     WindowPlus,
@@ -43,7 +46,8 @@ pub struct ChannelView {
 
 impl ChannelRule {
     /// All that have a name.
-    pub const ALL: [Self; 4] = [Self::RoundRobin, Self::FileFairness, Self::FairPlus, Self::WindowPlus];
+    pub const ALL: [Self; 5] =
+        [Self::RoundRobin, Self::FileFairness, Self::FairPlus, Self::ReadBusyPlus, Self::WindowPlus];
 
     /// Its name on a command line.
     pub fn name(self) -> &'static str {
@@ -51,6 +55,7 @@ impl ChannelRule {
             Self::RoundRobin => "round-robin",
             Self::FileFairness => "fairness",
             Self::FairPlus => "fair+",
+            Self::ReadBusyPlus => "read-busy+",
             Self::WindowPlus => "window+",
         }
     }
@@ -58,6 +63,11 @@ impl ChannelRule {
     /// The rule of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|channel| channel.name() == name)
+    }
+
+    /// Whether it looks at the channels at all, and not at the turn alone.
+    pub fn asks_for_channels(self) -> bool {
+        self != Self::RoundRobin
     }
 
     /// Whether it must be known where the file's pages are.
@@ -83,6 +93,7 @@ impl ChannelRule {
             Self::RoundRobin => (0, false, 0, 0),
             Self::FileFairness => (view.of_file, false, view.issued, 0),
             Self::FairPlus => (view.of_request, view.of_file > least_of_file + 1, view.pending_ns, view.of_file),
+            Self::ReadBusyPlus => (view.of_request, false, view.pending_ns, 0),
             Self::WindowPlus => (view.of_request, view.near > 0, view.pending_ns, view.near),
         };
         let in_turn = (0..count).map(|step| (first + step) % count);
@@ -143,6 +154,14 @@ mod tests {
         let mut busy = of_file([1, 2, 3, 1]);
         (busy[0].pending_ns, busy[3].pending_ns) = (900, 800);
         assert_eq!(ChannelRule::FairPlus.choose(2, &busy, 0), 1, "a page ahead, but idle");
+    }
+
+    #[test]
+    fn read_busy_plus_takes_the_least_busy_channel_once_a_request() {
+        let mut busy = [900, 300, 700, 500].map(|pending_ns| ChannelView { pending_ns, ..IDLE });
+        assert_eq!(ChannelRule::ReadBusyPlus.choose(3, &busy, 0), 1);
+        busy[1].of_request = 1;
+        assert_eq!(ChannelRule::ReadBusyPlus.choose(3, &busy, 0), 3, "another page of the same request");
     }
 
     #[test]

@@ -19,7 +19,7 @@ impl Policy {
     /// The preset of that name (`native-only` is `mlc-only`), or `slc-buffer=N%`, 1 to 90; then, each after a colon, the
     /// paper's parameters: `t_wait=TIME` and `t_trig=TIME` of a policy that migrates, `n_p=PAGES` of one that allocates; and
     /// `spare=N%` of one that waits for a charger; `channel=RULE` of any, where a chip has several: `round-robin`, `fairness`,
-    /// `fair+` or `window+`.
+    /// `fair+`, `read-busy+` or `window+`.
     ///
     /// # Errors
     /// In words, what is wrong with it.
@@ -58,7 +58,7 @@ impl Policy {
             }
             "channel" => {
                 let channel = ChannelRule::named(value);
-                Ok(self.with_channel(channel.ok_or("channel is round-robin, fairness, fair+ or window+")?))
+                Ok(self.with_channel(channel.ok_or("channel is round-robin, fairness, fair+, read-busy+ or window+")?))
             }
             _ => Err("a parameter is t_wait, t_trig, n_p, spare or channel"),
         }
@@ -165,7 +165,7 @@ mod tests {
             ("baseline:t_wait=1s", "moves nothing"),
             ("default:spare=5%", "waits for a charger"),
             ("charge:spare=91%", "at most 90%"),
-            ("da:channel=fast", "fair+ or window+"),
+            ("da:channel=fast", "read-busy+ or window+"),
             ("da:speed=9", "t_wait, t_trig, n_p, spare or channel"),
         ];
         for (text, said) in wrong {

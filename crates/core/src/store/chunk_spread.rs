@@ -22,8 +22,7 @@ impl<N: Nand> FileChunks<'_, N> {
     #[inline]
     pub(super) fn place_of_data(&mut self, chunk: u64, write: &Write) -> Result<Placement> {
         let channel = self.records.manager.policy().channel();
-        let asks = || channel.asks_for_file() || channel.asks_for_neighbours();
-        if self.records.flash().slots().lanes().are_several() && asks() {
+        if self.records.flash().slots().lanes().are_several() && channel.asks_for_channels() {
             let spread = self.spread(chunk, channel)?;
             return Ok(place(self.records, write, SlotContent::Data(self.ino, Some(&spread))));
         }
@@ -37,7 +36,7 @@ impl<N: Nand> FileChunks<'_, N> {
             let (from, to) = (chunk.saturating_sub(WINDOW_PAGES), (chunk + WINDOW_PAGES + 1).min(CHUNKS_MAX));
             self.count_pages(from, chunk, &mut spread.near)?;
             self.count_pages(chunk + 1, to, &mut spread.near)?;
-        } else {
+        } else if channel.asks_for_file() {
             if !self.records.spreads.counts(self.ino) {
                 let mut counts = vec![0; self.records.spreads.channels()].into_boxed_slice();
                 self.count_pages(0, CHUNKS_MAX, &mut counts)?;

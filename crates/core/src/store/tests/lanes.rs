@@ -176,4 +176,5 @@ fn rules_that_know_the_file_spread_it_evenly() {
     assert!(spread(ChannelRule::FairPlus) <= 2);
     assert!(spread(ChannelRule::FileFairness) <= 2);
     assert!(spread(ChannelRule::WindowPlus) <= 3);
+    assert!(spread(ChannelRule::ReadBusyPlus) > 3, "it does not know the file");
 }
