@@ -84,8 +84,7 @@ impl ChannelRule {
     pub fn choose(self, request_pages: u32, channels: &[ChannelView], turn: u64) -> usize {
         let count = channels.len().max(1);
         let first = (turn % count as u64) as usize;
-        let is_even = request_pages > 0 && (request_pages as usize).is_multiple_of(count);
-        if self == Self::RoundRobin || self == Self::FileFairness && is_even {
+        if self == Self::RoundRobin || self == Self::FileFairness && fills_all(request_pages, count) {
             return first;
         }
         let least_of_file = channels.iter().map(|channel| channel.of_file).min().unwrap_or(0);
@@ -99,6 +98,23 @@ impl ChannelRule {
         let in_turn = (0..count).map(|step| (first + step) % count);
         in_turn.min_by_key(|&number| channels.get(number).map(key)).unwrap_or(first)
     }
+
+    /// What the turn has come to after a page of a request of so many went to the channel `chosen`. It stays where the rule
+    /// goes by what the channels have.
+    pub fn turn_after(self, request_pages: u32, channels: usize, turn: u64, chosen: usize) -> u64 {
+        let count = channels.max(1) as u64;
+        match self {
+            Self::RoundRobin => turn + 1,
+            Self::FileFairness if fills_all(request_pages, channels) => turn + 1,
+            Self::ReadBusyPlus => turn + (chosen as u64 + count - turn % count) % count + 1,
+            Self::FileFairness | Self::FairPlus | Self::WindowPlus => turn,
+        }
+    }
+}
+
+/// Whether a request gives every channel as many pages.
+fn fills_all(request_pages: u32, channels: usize) -> bool {
+    request_pages > 0 && (request_pages as usize).is_multiple_of(channels.max(1))
 }
 
 /// Pages of a sync of `pages` that go to one native lane before the next. Each lane skips pages after the sync, to spare the pages
@@ -172,6 +188,17 @@ mod tests {
         let mut all = [1, 2, 1, 1].map(|near| ChannelView { near, ..IDLE });
         all[0].pending_ns = 5;
         assert_eq!(ChannelRule::WindowPlus.choose(1, &all, 0), 2, "the least busy, then with the fewest neighbours");
+    }
+
+    #[test]
+    fn the_turn_goes_on_behind_the_channel_that_was_chosen_in_turn() {
+        assert_eq!(ChannelRule::RoundRobin.turn_after(3, 8, 13, 5), 14);
+        assert_eq!(
+            [(3, 13), (16, 14)].map(|(pages, _)| ChannelRule::FileFairness.turn_after(pages, 8, 13, 5)),
+            [13, 14]
+        );
+        assert_eq!([5, 7, 4].map(|chosen| ChannelRule::ReadBusyPlus.turn_after(3, 8, 13, chosen)), [14, 16, 21]);
+        assert_eq!(ChannelRule::WindowPlus.turn_after(3, 8, 13, 2), 13);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod command;
 pub mod load;
 pub mod pair;
+mod pending;
 pub mod place;
 mod play;
 mod queues;
@@ -16,6 +17,7 @@ mod shape;
 mod store;
 
 pub use command::{BackgroundStep, CommandKind, PageCommand, StepOutcome};
+pub use pending::PendingTimes;
 pub use play::{PlayPlan, PlayedRequests, RequestArrivals, ResponseTimes, play};
 pub use queues::DriveModel;
 pub use shadow::ShadowedStore;

@@ -3,11 +3,11 @@
 //! Invariant: a page stands where its last write put it, and the count of a file's pages on a channel is the number of its
 //! pages that stand there.
 
-use flexfs_core::channel::{CHANNELS_MAX, ChannelRule, ChannelView};
+use flexfs_core::channel::{CHANNELS_MAX, ChannelRule, ChannelView, WINDOW_PAGES};
 
 use super::load::{FileSizes, PageSpan};
 use super::shape::DriveShape;
-use super::{BackgroundStep, CommandKind, DriveError, PageStore, PlannedRequest};
+use super::{BackgroundStep, CommandKind, DriveError, PageStore, PendingTimes, PlannedRequest};
 
 /// How the channel of a page is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,20 +24,52 @@ pub enum ChannelChoice {
 pub struct FilePlacement {
     pub name: &'static str,
     pub channel: ChannelChoice,
-    /// The pages of a request on a channel go to plane pairs, these to its dies in turn. Else a channel has one open block.
-    pub is_striped: bool,
+    pub striping: DieStriping,
+}
+
+/// The requests whose pages on a channel go to plane pairs, and these to its dies in turn. Pages of others go to the open block
+/// of the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DieStriping {
+    Never,
+    /// Of over 16 pages: Dynamic Depth (§III.C.3).
+    LongRequests,
+    Always,
+}
+
+/// A request of more pages than these is a long one.
+const LONG_OVER_PAGES: u32 = 16;
+
+impl DieStriping {
+    fn holds_for(self, request_pages: u32) -> bool {
+        match self {
+            Self::Never => false,
+            Self::LongRequests => request_pages > LONG_OVER_PAGES,
+            Self::Always => true,
+        }
+    }
 }
 
 impl FilePlacement {
     /// One counter of pages over all channels.
-    pub const ROUND_ROBIN: Self =
-        Self { name: "round-robin", channel: ChannelChoice::ByRule(ChannelRule::RoundRobin), is_striped: false };
+    pub const ROUND_ROBIN: Self = Self::by_rule("round-robin", ChannelRule::RoundRobin, DieStriping::Never);
     pub const ROUND_ROBIN_STRIPED: Self =
-        Self { name: "round-robin, striped dies", is_striped: true, ..Self::ROUND_ROBIN };
-    pub const STATIC: Self = Self { name: "static striping", channel: ChannelChoice::ByOffset, is_striped: false };
+        Self::by_rule("round-robin, striped dies", ChannelRule::RoundRobin, DieStriping::Always);
+    pub const STATIC: Self =
+        Self { name: "static striping", channel: ChannelChoice::ByOffset, striping: DieStriping::Never };
     /// File Channel Fairness (§III.C.1).
-    pub const FAIRNESS: Self =
-        Self { name: "fairness", channel: ChannelChoice::ByRule(ChannelRule::FileFairness), is_striped: false };
+    pub const FAIRNESS: Self = Self::by_rule("fairness", ChannelRule::FileFairness, DieStriping::Never);
+    /// Dynamic Depth (§III.C.3).
+    pub const DEPTH: Self = Self::by_rule("depth", ChannelRule::RoundRobin, DieStriping::LongRequests);
+    pub const FAIR_PLUS: Self = Self::by_rule("fair+", ChannelRule::FairPlus, DieStriping::Never);
+    pub const READ_BUSY_PLUS: Self = Self::by_rule("read-busy+", ChannelRule::ReadBusyPlus, DieStriping::Never);
+    pub const HYBRID_PLUS: Self = Self::by_rule("hybrid+", ChannelRule::FairPlus, DieStriping::LongRequests);
+    pub const STRIPED_PLUS: Self = Self::by_rule("striped+", ChannelRule::FairPlus, DieStriping::Always);
+    pub const WINDOW_PLUS: Self = Self::by_rule("window+", ChannelRule::WindowPlus, DieStriping::Always);
+
+    const fn by_rule(name: &'static str, rule: ChannelRule, striping: DieStriping) -> Self {
+        Self { name, channel: ChannelChoice::ByRule(rule), striping }
+    }
 }
 
 /// Channels that files are apart by where their places decide.
@@ -57,13 +89,14 @@ struct SpreadPlace {
 /// Where a channel goes on.
 #[derive(Clone, Copy, Debug, Default)]
 struct ChannelHead {
+    /// The die of its open block, and the pages of that.
     die: u8,
-    /// Pages of the open block.
     programmed: u32,
+    /// The last plane pair, and its die.
+    pair: u32,
+    die_of_pair: u8,
     /// Pages that were ever given to it.
     issued: u64,
-    /// The last plane pair.
-    pair: u32,
 }
 
 /// Files, spread by a rule.
@@ -72,6 +105,7 @@ pub struct SpreadFiles {
     placement: FilePlacement,
     shape: DriveShape,
     pages_per_block: u32,
+    files: FileSizes,
     /// Of the pages of all files, where they were written.
     places: Vec<Option<SpreadPlace>>,
     /// Pages of each file on each channel.
@@ -97,6 +131,7 @@ impl SpreadFiles {
             placement,
             shape,
             pages_per_block,
+            files: files.clone(),
             places: vec![None; files.pages() as usize],
             of_file: vec![[0; CHANNELS_MAX]; files.files() as usize],
             heads: vec![ChannelHead::default(); channels],
@@ -122,7 +157,7 @@ impl SpreadFiles {
     }
 
     /// The channel of each page of a write.
-    fn channels_of(&mut self, span: &PageSpan) -> Vec<u8> {
+    fn channels_of(&mut self, span: &PageSpan, pending: &PendingTimes) -> Vec<u8> {
         let channels = usize::from(self.shape.channels);
         let mut of_request = [0; CHANNELS_MAX];
         let mut chosen = Vec::with_capacity(span.pages as usize);
@@ -131,13 +166,14 @@ impl SpreadFiles {
                 ChannelChoice::ByOffset => (offset + CHANNELS_BETWEEN_FILES * span.file) as usize % channels,
                 ChannelChoice::ByRule(rule) => {
                     let mut views = [ChannelView::default(); CHANNELS_MAX];
-                    for (number, view) in views.iter_mut().enumerate().take(channels) {
-                        view.of_request = of_request[number];
-                        view.of_file = self.of_file[span.file as usize][number];
-                        view.issued = self.heads[number].issued;
+                    if rule.asks_for_channels() {
+                        self.look(&mut views[..channels], span.file, &of_request, pending);
+                    }
+                    if rule.asks_for_neighbours() {
+                        self.count_neighbours(&mut views, span, offset, &chosen);
                     }
                     let channel = rule.choose(span.pages, &views[..channels], self.turn);
-                    self.turn += 1;
+                    self.turn = rule.turn_after(span.pages, channels, self.turn, channel);
                     channel
                 }
             };
@@ -149,11 +185,43 @@ impl SpreadFiles {
         chosen
     }
 
-    /// The die and the plane pair of the next page on a channel, to which the request has given `before` pages.
-    fn next_die(&mut self, channel: u8, before: u32) -> (u8, u32) {
+    /// What each channel has of a request and its file, and how long the die is busy that takes the next page.
+    fn look(&self, views: &mut [ChannelView], file: u32, of_request: &[u32], pending: &PendingTimes) {
+        let dies = self.shape.dies_per_channel();
+        for (number, view) in views.iter_mut().enumerate() {
+            let head = &self.heads[number];
+            let die = match self.placement.striping {
+                DieStriping::Always => (head.die_of_pair + 1) % dies,
+                DieStriping::Never | DieStriping::LongRequests => head.die,
+            };
+            *view = ChannelView {
+                of_request: of_request[number],
+                of_file: self.of_file[file as usize][number],
+                near: 0,
+                issued: head.issued,
+                pending_ns: pending.of_die_ns(number as u8, die),
+            };
+        }
+    }
+
+    /// Counts the pages of the file near a page on their channels; those of the request before it were given to `chosen`.
+    fn count_neighbours(&self, views: &mut [ChannelView], span: &PageSpan, offset: u32, chosen: &[u8]) {
+        let window = WINDOW_PAGES as u32;
+        let end = (offset + window + 1).min(self.files.size(span.file));
+        for near in (offset.saturating_sub(window)..end).filter(|&near| near != offset) {
+            let of_request = near.checked_sub(span.offset).and_then(|at| chosen.get(at as usize)).copied();
+            let stands = || self.places[(span.first - span.offset + near) as usize].map(|place| place.channel);
+            if let Some(channel) = of_request.or_else(stands) {
+                views[usize::from(channel)].near += 1;
+            }
+        }
+    }
+
+    /// The die and the plane pair of the next page on a channel, to which a request has given `before` of its pages.
+    fn next_die(&mut self, channel: u8, request_pages: u32, before: u32) -> (u8, u32) {
         let dies = self.shape.dies_per_channel();
         let head = &mut self.heads[usize::from(channel)];
-        if !self.placement.is_striped {
+        if !self.placement.striping.holds_for(request_pages) {
             let die = head.die;
             head.programmed += 1;
             if head.programmed == self.pages_per_block {
@@ -162,11 +230,10 @@ impl SpreadFiles {
             return (die, 0);
         }
         if before.is_multiple_of(u32::from(self.shape.planes_per_die)) {
-            head.die = (head.die + 1) % dies;
             self.pairs_ever += 1;
-            head.pair = self.pairs_ever;
+            (head.pair, head.die_of_pair) = (self.pairs_ever, (head.die_of_pair + 1) % dies);
         }
-        (head.die, head.pair)
+        (head.die_of_pair, head.pair)
     }
 }
 
@@ -180,18 +247,24 @@ impl PageStore for SpreadFiles {
         Ok(())
     }
 
-    fn write(&mut self, span: &PageSpan, first_stamp: u64, out: &mut PlannedRequest) -> Result<(), DriveError> {
+    fn write(
+        &mut self,
+        span: &PageSpan,
+        first_stamp: u64,
+        pending: &PendingTimes,
+        out: &mut PlannedRequest,
+    ) -> Result<(), DriveError> {
         // Its old places are given up before the new ones are chosen.
         for page in span.first..span.first + span.pages {
             if let Some(place) = self.places[page as usize].take() {
                 self.of_file[span.file as usize][usize::from(place.channel)] -= 1;
             }
         }
-        let channels = self.channels_of(span);
+        let channels = self.channels_of(span, pending);
         let mut before = [0; CHANNELS_MAX];
         for (page, &channel) in (span.first..).zip(&channels) {
             let number = usize::from(channel);
-            let (die, pair) = self.next_die(channel, before[number]);
+            let (die, pair) = self.next_die(channel, span.pages, before[number]);
             before[number] += 1;
             let stamps_at = self.die_number(channel, die);
             let stamps = &mut self.dies[stamps_at];

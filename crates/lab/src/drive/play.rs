@@ -190,7 +190,7 @@ impl<'a, S: PageStore> DrivePlayer<'a, S> {
     fn ask(&mut self, request: &FileRequest) -> Result<(), DriveError> {
         match request.kind {
             CommandKind::Read => self.store.read(&request.span, &mut self.planned)?,
-            CommandKind::Program => self.store.write(&request.span, &mut self.planned)?,
+            CommandKind::Program => self.store.write(&request.span, self.drive.pending(), &mut self.planned)?,
         }
         self.arrivals.push((self.drive.now_ns(), request.kind));
         self.outstanding += 1;

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::command::{BackgroundStep, CommandKind, PageCommand, StepOutcome};
+use super::pending::PendingTimes;
 use super::shape::{DriveShape, DriveSwitches, DriveTimes};
 
 /// What a command on a die is for.
@@ -85,6 +86,7 @@ pub struct DriveModel {
     /// Background steps that are not done, by channel.
     steps_left: Vec<u32>,
     pages_done: u64,
+    pending: PendingTimes,
 }
 
 impl DriveModel {
@@ -106,6 +108,7 @@ impl DriveModel {
             pages_left: Vec::new(),
             steps_left: vec![0; usize::from(shape.channels)],
             pages_done: 0,
+            pending: PendingTimes::none(shape),
         }
     }
 
@@ -116,6 +119,11 @@ impl DriveModel {
     /// Pages that were read or programmed for requests.
     pub fn pages_done(&self) -> u64 {
         self.pages_done
+    }
+
+    /// How long dies are busy with what was asked of them.
+    pub fn pending(&self) -> &PendingTimes {
+        &self.pending
     }
 
     /// When something happens next.
@@ -153,6 +161,7 @@ impl DriveModel {
             let die = self.die_number(command.channel, command.die);
             let (channel, pages_each) = (command.channel, command.pages);
             let queued = QueuedCommand { work, channel, die, pages: pages_each, is_half_done: false };
+            self.pending.add(die, self.pending_ns(&queued));
             let number = self.number_of(queued);
             let Some(exchange) = self.switches.exchange else {
                 self.queue(number);
@@ -208,6 +217,16 @@ impl DriveModel {
             self.transfer(channel);
         }
         Some(StepOutcome { channel, ended })
+    }
+
+    /// What a command counts for while it is not done.
+    fn pending_ns(&self, command: &QueuedCommand) -> u64 {
+        let page_ns = match command.work {
+            DieWork::Read { .. } => self.times.bus_ns,
+            DieWork::Program { .. } => self.times.program_ns,
+            DieWork::Background { .. } => 0,
+        };
+        page_ns * u64::from(command.pages)
     }
 
     fn die_number(&self, channel: u8, die: u8) -> u16 {
@@ -306,7 +325,9 @@ impl DriveModel {
 
     /// A command is done: the next one on its die goes on. Gives the request that ended.
     fn end(&mut self, number: u32) -> Option<u32> {
-        let QueuedCommand { work, channel, die, pages, .. } = self.commands[number as usize];
+        let command = self.commands[number as usize];
+        let QueuedCommand { work, channel, die, pages, .. } = command;
+        let pending_ns = self.pending_ns(&command);
         self.spare.push(number);
         let active = &mut self.dies[usize::from(die)].active;
         *active = [active[1], None];
@@ -322,6 +343,7 @@ impl DriveModel {
             }
             DieWork::Read { request } | DieWork::Program { request } => {
                 self.pages_done += u64::from(pages);
+                self.pending.take(die, pending_ns);
                 let left = &mut self.pages_left[request as usize];
                 *left -= u32::from(pages);
                 (*left == 0).then_some(request)

@@ -2,7 +2,7 @@
 //! to it.
 
 use super::load::PageSpan;
-use super::{BackgroundStep, DriveError, PageStore, PlannedRequest};
+use super::{BackgroundStep, DriveError, PageStore, PendingTimes, PlannedRequest};
 
 /// A store, and the stamp of each page of all files.
 #[derive(Clone)]
@@ -41,10 +41,15 @@ impl<S: PageStore> ShadowedStore<S> {
         Ok(())
     }
 
-    /// Plans a write.
-    pub fn write(&mut self, span: &PageSpan, out: &mut PlannedRequest) -> Result<(), DriveError> {
+    /// Plans a write on a drive that has so much to do.
+    pub fn write(
+        &mut self,
+        span: &PageSpan,
+        pending: &PendingTimes,
+        out: &mut PlannedRequest,
+    ) -> Result<(), DriveError> {
         out.clear();
-        self.store.write(span, self.next_stamp, out)?;
+        self.store.write(span, self.next_stamp, pending, out)?;
         for stamp in &mut self.stamps[span.first as usize..(span.first + span.pages) as usize] {
             *stamp = self.next_stamp;
             self.next_stamp += 1;

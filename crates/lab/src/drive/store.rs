@@ -3,14 +3,21 @@
 use super::DriveError;
 use super::command::{BackgroundStep, CommandKind, PageCommand};
 use super::load::PageSpan;
+use super::pending::PendingTimes;
 
 /// What stands between the pages of files and the dies of a drive.
 pub trait PageStore {
     /// Plans the read of pages, with the stamp of each.
     fn read(&mut self, span: &PageSpan, out: &mut PlannedRequest) -> Result<(), DriveError>;
 
-    /// Places the pages of a write. Page *n* of it is stamped `first_stamp` + *n*.
-    fn write(&mut self, span: &PageSpan, first_stamp: u64, out: &mut PlannedRequest) -> Result<(), DriveError>;
+    /// Places the pages of a write on a drive that has so much to do. Page *n* of it is stamped `first_stamp` + *n*.
+    fn write(
+        &mut self,
+        span: &PageSpan,
+        first_stamp: u64,
+        pending: &PendingTimes,
+        out: &mut PlannedRequest,
+    ) -> Result<(), DriveError>;
 
     /// The next background step on a channel, if one is due and its die is idle.
     fn background(&mut self, channel: u8, is_idle: &dyn Fn(u8) -> bool) -> Result<Option<BackgroundStep>, DriveError>;

@@ -33,7 +33,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 34] = [
+pub const ALL: [Experiment; 35] = [
     flexfs::table1::TABLE1,
     flexfs::fig4::FIG4,
     flexfs::fig6::FIG6,
@@ -67,6 +67,7 @@ pub const ALL: [Experiment; 34] = [
     codesign::fig2_real::CO_FIG2_REAL,
     codesign::fig3::CO_FIG3,
     codesign::fig6::CO_FIG6,
+    codesign::fig7::CO_FIG7,
     codesign::real::CO_REAL,
 ];
 

@@ -2,7 +2,7 @@
 
 use super::StoragePair;
 use crate::drive::load::{FileSizes, PageSpan, RequestSource};
-use crate::drive::{DriveError, PlannedRequest, ShadowedStore};
+use crate::drive::{DriveError, DriveShape, PendingTimes, PlannedRequest, ShadowedStore};
 
 /// Pages of a request that fills a file.
 const FILL_PAGES: u32 = 64;
@@ -16,7 +16,10 @@ pub fn condition(
     files: &FileSizes,
     overwrites: &mut RequestSource,
 ) -> Result<(), DriveError> {
-    let mut before = Conditioner { pair, planned: PlannedRequest::default(), channel: 0 };
+    let log = pair.store.log.shape();
+    let shape = DriveShape { channels: log.channels, ..DriveShape::eight_channels(log.dies_per_channel, 1) };
+    let (planned, pending) = (PlannedRequest::default(), PendingTimes::none(shape));
+    let mut before = Conditioner { pair, planned, pending, channel: 0 };
     for file in 0..files.files() {
         for offset in (0..files.size(file)).step_by(FILL_PAGES as usize) {
             before.write(&files.span(file, offset, FILL_PAGES.min(files.size(file) - offset)))?;
@@ -37,13 +40,15 @@ pub fn condition(
 struct Conditioner<'a> {
     pair: &'a mut ShadowedStore<StoragePair>,
     planned: PlannedRequest,
+    /// Time has not begun.
+    pending: PendingTimes,
     /// Which one may take the next step.
     channel: u8,
 }
 
 impl Conditioner<'_> {
     fn write(&mut self, span: &PageSpan) -> Result<(), DriveError> {
-        self.pair.write(span, &mut self.planned)?;
+        self.pair.write(span, &self.pending, &mut self.planned)?;
         let channels = self.pair.store.log.shape().channels;
         for _ in 0..span.pages * STEPS_PER_PAGE {
             self.channel = (self.channel + 1) % channels;

@@ -21,7 +21,7 @@ use erase_blocks::EraseBlocks;
 use page_log::{LogHead, PageLog};
 
 use super::load::PageSpan;
-use super::{BackgroundStep, CommandKind, DriveError, DriveTimes, PageStore, PlannedRequest};
+use super::{BackgroundStep, CommandKind, DriveError, DriveTimes, PageStore, PendingTimes, PlannedRequest};
 
 /// Below so many free blocks of a channel a write is followed by several steps of collection, idle die or not.
 const FREE_BLOCKS_SHORT: usize = 3;
@@ -181,7 +181,13 @@ impl PageStore for StoragePair {
         Ok(())
     }
 
-    fn write(&mut self, span: &PageSpan, first_stamp: u64, out: &mut PlannedRequest) -> Result<(), DriveError> {
+    fn write(
+        &mut self,
+        span: &PageSpan,
+        first_stamp: u64,
+        _: &PendingTimes,
+        out: &mut PlannedRequest,
+    ) -> Result<(), DriveError> {
         for (page, stamp) in (span.first..span.first + span.pages).zip(first_stamp..) {
             let channel = (self.turn % u64::from(self.log.shape().channels)) as u8;
             self.turn += 1;

@@ -5,6 +5,10 @@ use crate::drive::{DriveShape, DriveSwitches, PlayPlan, RequestArrivals, Shadowe
 /// 8 channels of 64 blocks of 32 pages: a second's work.
 const SHAPE: LogShape = LogShape { channels: 8, dies_per_channel: 2, blocks_per_channel: 64, pages_per_block: 32 };
 
+fn idle() -> PendingTimes {
+    PendingTimes::none(DriveShape::eight_channels(2, 1))
+}
+
 fn rules() -> impl Iterator<Item = CollectionRule> {
     let scopes = [CollectionScope::EachChannel, CollectionScope::WholeDrive];
     let ends = [CollectionEnd::Free, CollectionEnd::GivenBack];
@@ -62,7 +66,7 @@ fn collection_begins_below_five_percent_and_ends_at_ten() {
         let (mut was_on, mut changes) = (pair.store.collection.is_on(0), 0);
         let mut steps = (0..8).cycle();
         while changes < 4 {
-            pair.write(&overwrites.write(), &mut planned).unwrap();
+            pair.write(&overwrites.write(), &idle(), &mut planned).unwrap();
             for channel in steps.by_ref().take(40) {
                 pair.background(channel, &|_| true).unwrap();
                 let (free, blocks) = match rule.scope {

@@ -1,10 +1,24 @@
 use super::*;
 use crate::drive::load::{RequestSource, TRACES, first_writes, overwrites};
-use crate::drive::{PageCommand, ShadowedStore};
+use crate::drive::{DriveModel, DriveSwitches, DriveTimes, PageCommand, ShadowedStore};
 
 const SHAPE: DriveShape = DriveShape::eight_channels(2, 2);
-const ALL: [FilePlacement; 4] =
-    [FilePlacement::ROUND_ROBIN, FilePlacement::ROUND_ROBIN_STRIPED, FilePlacement::STATIC, FilePlacement::FAIRNESS];
+const ALL: [FilePlacement; 10] = [
+    FilePlacement::ROUND_ROBIN,
+    FilePlacement::ROUND_ROBIN_STRIPED,
+    FilePlacement::STATIC,
+    FilePlacement::FAIRNESS,
+    FilePlacement::DEPTH,
+    FilePlacement::FAIR_PLUS,
+    FilePlacement::READ_BUSY_PLUS,
+    FilePlacement::HYBRID_PLUS,
+    FilePlacement::STRIPED_PLUS,
+    FilePlacement::WINDOW_PLUS,
+];
+
+fn idle() -> PendingTimes {
+    PendingTimes::none(SHAPE)
+}
 
 fn store(placement: FilePlacement, files: &FileSizes) -> ShadowedStore<SpreadFiles> {
     ShadowedStore::new(SpreadFiles::new(placement, SHAPE, 256, files).unwrap(), files.pages())
@@ -13,7 +27,7 @@ fn store(placement: FilePlacement, files: &FileSizes) -> ShadowedStore<SpreadFil
 /// The commands of a write.
 fn written(store: &mut ShadowedStore<SpreadFiles>, span: &PageSpan) -> Vec<PageCommand> {
     let mut planned = PlannedRequest::default();
-    store.write(span, &mut planned).unwrap();
+    store.write(span, &idle(), &mut planned).unwrap();
     planned.commands
 }
 
@@ -33,7 +47,7 @@ fn each_page_that_is_read_is_the_one_that_was_written_last() {
         for request in RequestSource::new(&TRACES[1], &files, 5).unwrap().take(5_000) {
             match request.kind {
                 CommandKind::Read => store.read(&request.span, &mut planned).unwrap(),
-                CommandKind::Program => store.write(&request.span, &mut planned).unwrap(),
+                CommandKind::Program => store.write(&request.span, &idle(), &mut planned).unwrap(),
             }
             let pages: u32 = planned.commands.iter().map(|command| u32::from(command.pages)).sum();
             assert_eq!(pages, request.span.pages);
@@ -79,6 +93,54 @@ fn striped_pages_are_plane_pairs_on_the_dies_in_turn() {
     planned.clear();
     store.read(&files.span(0, 0, 8), &mut planned).unwrap();
     assert_eq!(places(&planned.commands)[0], (0, 1, 1), "one page of it alone");
+}
+
+#[test]
+fn depth_stripes_long_requests_and_no_others() {
+    let files = FileSizes::of([64].into_iter());
+    let mut store = store(FilePlacement::DEPTH, &files);
+    assert!(written(&mut store, &files.span(0, 0, 16)).iter().all(|command| (command.die, command.pages) == (0, 1)));
+    let long = written(&mut store, &files.span(0, 16, 32));
+    assert_eq!(places(&long)[0], (0, 1, 2));
+    assert_eq!(long.len(), 16, "two pairs on each channel");
+    assert!(written(&mut store, &files.span(0, 48, 8)).iter().all(|command| (command.die, command.pages) == (0, 1)));
+}
+
+/// Of eight pages behind one another each stands on a channel of its own, in whatever order they were written.
+#[test]
+fn window_plus_keeps_neighbours_on_channels_of_their_own() {
+    let files = FileSizes::of([64].into_iter());
+    let mut store = store(FilePlacement::WINDOW_PLUS, &files);
+    for offset in (0..64).step_by(8).rev() {
+        written(&mut store, &files.span(0, offset, 8));
+    }
+    for offset in [3, 40, 17, 3, 62] {
+        written(&mut store, &files.span(0, offset, 1));
+    }
+    let mut planned = PlannedRequest::default();
+    for offset in 0..57 {
+        planned.clear();
+        store.read(&files.span(0, offset, 8), &mut planned).unwrap();
+        let mut channels: Vec<u8> = planned.commands.iter().map(|command| command.channel).collect();
+        channels.sort_unstable();
+        channels.dedup();
+        assert!(channels.len() >= 7, "pages {offset} to {}: {channels:?}", offset + 7);
+    }
+}
+
+#[test]
+fn a_busy_channel_gets_no_page_under_the_rules_that_see_it() {
+    let files = FileSizes::of([64].into_iter());
+    for placement in [FilePlacement::FAIR_PLUS, FilePlacement::READ_BUSY_PLUS, FilePlacement::WINDOW_PLUS] {
+        let mut store = store(placement, &files);
+        let mut drive = DriveModel::new(SHAPE, DriveTimes::TABLE_I, DriveSwitches::default());
+        let busy = [0, 1, 3, 4, 5, 6, 7].into_iter().flat_map(|channel| [0, 1].map(|die| (channel, die)));
+        let busy = busy.map(|(channel, die)| PageCommand { kind: CommandKind::Read, channel, die, pages: 1 });
+        drive.submit(&busy.collect::<Vec<_>>());
+        let mut planned = PlannedRequest::default();
+        store.write(&files.span(0, 9, 1), drive.pending(), &mut planned).unwrap();
+        assert_eq!(planned.commands[0].channel, 2, "{}", placement.name);
+    }
 }
 
 #[test]

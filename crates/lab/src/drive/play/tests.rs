@@ -1,9 +1,13 @@
 use super::*;
-use crate::drive::BackgroundStep;
 use crate::drive::load::{FileSizes, PageSpan, RequestSource, TRACES, first_writes};
 use crate::drive::place::{FilePlacement, SpreadFiles};
+use crate::drive::{BackgroundStep, PendingTimes};
 
 const SHAPE: DriveShape = DriveShape::eight_channels(2, 2);
+
+fn idle() -> PendingTimes {
+    PendingTimes::none(SHAPE)
+}
 
 fn plan(arrivals: RequestArrivals) -> PlayPlan {
     PlayPlan {
@@ -20,7 +24,7 @@ fn written(files: &FileSizes) -> ShadowedStore<SpreadFiles> {
     let store = SpreadFiles::new(FilePlacement::ROUND_ROBIN, SHAPE, 256, files).unwrap();
     let (mut store, mut planned) = (ShadowedStore::new(store, files.pages()), PlannedRequest::default());
     for write in first_writes(&TRACES[0], files, 1).unwrap() {
-        store.write(&write, &mut planned).unwrap();
+        store.write(&write, &idle(), &mut planned).unwrap();
     }
     store
 }
@@ -78,7 +82,13 @@ impl PageStore for Forgetful {
         Ok(())
     }
 
-    fn write(&mut self, span: &PageSpan, first_stamp: u64, _: &mut PlannedRequest) -> Result<(), DriveError> {
+    fn write(
+        &mut self,
+        span: &PageSpan,
+        first_stamp: u64,
+        _: &PendingTimes,
+        _: &mut PlannedRequest,
+    ) -> Result<(), DriveError> {
         let pages = &mut self.0[span.first as usize..(span.first + span.pages) as usize];
         pages.iter_mut().zip(first_stamp..).filter(|(page, _)| **page == 0).for_each(|(page, stamp)| *page = stamp);
         Ok(())
@@ -97,10 +107,10 @@ impl PageStore for Forgetful {
 fn a_store_that_reads_older_data_is_found_out() {
     let files = FileSizes::of([4].into_iter());
     let (mut store, mut planned) = (ShadowedStore::new(Forgetful(vec![0; 4]), 4), PlannedRequest::default());
-    store.write(&files.span(0, 0, 4), &mut planned).unwrap();
+    store.write(&files.span(0, 0, 4), &idle(), &mut planned).unwrap();
     store.read(&files.span(0, 0, 4), &mut planned).unwrap();
     assert_eq!(planned.stamps, [1, 2, 3, 4]);
-    store.write(&files.span(0, 2, 1), &mut planned).unwrap();
+    store.write(&files.span(0, 2, 1), &idle(), &mut planned).unwrap();
     let found = store.read(&files.span(0, 0, 4), &mut planned);
     assert_eq!(found, Err(DriveError::OtherData { page: 2, expected: 5, found: 3 }));
 }

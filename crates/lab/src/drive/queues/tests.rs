@@ -108,6 +108,18 @@ fn long_requests_take_the_permission_once_a_channel() {
 }
 
 #[test]
+fn a_die_is_pending_for_what_was_asked_until_it_is_done() {
+    let mut drive = drive(OVERLAP);
+    drive.submit(&[command(CommandKind::Read, 2, 1, 2), command(CommandKind::Program, 2, 1, 1)]);
+    drive.submit(&programs(&[(2, 0)]));
+    let of =
+        |drive: &DriveModel| [(2, 1), (2, 0), (3, 0)].map(|(channel, die)| drive.pending().of_die_ns(channel, die));
+    assert_eq!(of(&drive), [2 * BUS + PROGRAM, PROGRAM, 0]);
+    ends(&mut drive);
+    assert_eq!(of(&drive), [0; 3]);
+}
+
+#[test]
 fn a_background_step_occupies_its_die_alone() {
     let mut drive = drive(OVERLAP);
     drive.submit_background(&BackgroundStep { channel: 0, die: 1, duration_ns: 1_000_000 });

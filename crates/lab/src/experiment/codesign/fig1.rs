@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::drive::load::FileSizes;
 use crate::drive::place::{FilePlacement, SpreadFiles};
-use crate::drive::{DriveShape, PlannedRequest, ShadowedStore};
+use crate::drive::{DriveShape, PendingTimes, PlannedRequest, ShadowedStore};
 use crate::experiment::{Bar, Experiment, ExperimentError, Job, Outcome, Parameters, Results, Row};
 
 pub const CO_FIG1: Experiment = Experiment {
@@ -22,7 +22,8 @@ pub const CO_FIG1: Experiment = Experiment {
     finish,
 };
 
-/// A page of file A on each channel, in the paper's order.
+const SHAPE: DriveShape = DriveShape::eight_channels(1, 1);
+/// Pages of file A on each channel, in the paper's order.
 const PAPER: [u64; 8] = [3, 1, 1, 1, 2, 2, 2, 2];
 const PAPER_EVEN: [u64; 8] = [2, 2, 2, 2, 2, 2, 1, 1];
 
@@ -52,12 +53,12 @@ fn jobs() -> Vec<Job> {
 fn spread(placement: FilePlacement) -> Result<SpreadOfFile, ExperimentError> {
     let pages = |file| WRITES.iter().filter(|(of, _)| *of == file).map(|(_, pages)| pages).sum();
     let files = FileSizes::of([0, 1].map(pages).into_iter());
-    let store = SpreadFiles::new(placement, DriveShape::eight_channels(1, 1), 256, &files)?;
+    let store = SpreadFiles::new(placement, SHAPE, 256, &files)?;
     let (mut store, mut planned) = (ShadowedStore::new(store, files.pages()), PlannedRequest::default());
     let mut written = [0; 2];
     for (file, pages) in WRITES {
         let offset = &mut written[file as usize];
-        store.write(&files.span(file, *offset, pages), &mut planned)?;
+        store.write(&files.span(file, *offset, pages), &PendingTimes::none(SHAPE), &mut planned)?;
         *offset += pages;
     }
     for file in 0..files.files() {

@@ -3,11 +3,13 @@
 //! Invariant: what is counted is done by the real file system and drive, on an emulated chip that keeps every byte (`fig2_real`,
 //! `fig3`, `real`, `table`); responses under load are the drive model's, in which each page that is read is compared.
 
+mod even_load;
 pub mod fig1;
 pub mod fig2;
 pub mod fig2_real;
 pub mod fig3;
 pub mod fig6;
+pub mod fig7;
 mod load_of_drive;
 pub mod real;
 pub mod table;
