@@ -1,8 +1,8 @@
 //! Tortures one kind of chip, or one translation layer, until something is found, for `suites/mutants`: the part of the program that it needs, which
 //! builds in a fraction of the time.
 //!
-//! `cargo run --release -p torture --example torture -- [--over codesign] --chip CHIP | --chip CHIP --format used |
-//! --over codesign --media N | --ftl SCHEME` prints how many violations there are, and
+//! `cargo run --release -p torture --example torture -- [--over codesign] --chip CHIP | --chip CHIP --exhaustive |
+//! --chip CHIP --format used | --over codesign --media N | --ftl SCHEME` prints how many violations there are, and
 //! the first one and how to see it again; a JSON object in a line. Exit status: 0 if there is none, 1 if there are, 2 if
 //! it could not run.
 
@@ -15,9 +15,9 @@ use torture::sectors;
 /// Which chance events of busy histories are played: the ones of the program.
 const SEED: u64 = 1;
 
-/// The slice that continuous integration runs, the shortest cases first.
-fn slice(setup: &'static Setup) -> Result<Report, String> {
-    let mut cases = files::cases(&[setup], false, SEED)?;
+/// The slice that continuous integration runs, or all cases, the shortest first.
+fn cases(setup: &'static Setup, exhaustive: bool) -> Result<Report, String> {
+    let mut cases = files::cases(&[setup], exhaustive, SEED)?;
     cases.sort_by_key(Case::len);
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
     Ok(Campaign { cases, threads, fail_fast: true }.run(&|_| {}))
@@ -69,11 +69,12 @@ fn run(arguments: &[String]) -> Result<usize, String> {
     let report = match arguments[..] {
         ["--ftl", scheme] => return translation_layer(scheme),
         ["--over", "codesign", "--media", runs] => return failing_media(runs),
-        ["--over", "codesign", "--chip", chip] => slice(Setup::named(chip)?.on(VolumeOver::Codesign))?,
-        ["--chip", chip] => slice(Setup::named(chip)?)?,
+        ["--over", "codesign", "--chip", chip] => cases(Setup::named(chip)?.on(VolumeOver::Codesign), false)?,
+        ["--chip", chip] => cases(Setup::named(chip)?, false)?,
+        ["--chip", chip, "--exhaustive"] => cases(Setup::named(chip)?, true)?,
         ["--chip", chip, "--format", "used"] => format_used(Setup::named(chip)?)?,
         _ => {
-            return Err("say [--over codesign] --chip CHIP, --chip CHIP --format used, --over codesign --media N, or \
+            return Err("say [--over codesign] --chip CHIP, --chip CHIP --exhaustive, --chip CHIP --format used, --over codesign --media N, or \
                         --ftl SCHEME"
                 .into());
         }
