@@ -91,6 +91,23 @@ fn collection_begins_below_five_percent_and_ends_at_ten() {
 }
 
 #[test]
+fn writes_collect_at_once_where_a_channel_has_few_free_blocks() {
+    let rule = CollectionRule {
+        scope: CollectionScope::WholeDrive,
+        end: CollectionEnd::Free,
+        pace: CollectionPace::WhereIdle,
+    };
+    let (mut pair, files) = conditioned(StoragePair::codesign, rule);
+    let mut overwrites = RequestSource::before(&TRACES[1], &files, 4).unwrap();
+    let mut planned = PlannedRequest::default();
+    for _ in 0..5_000 {
+        pair.write(&overwrites.write(), &idle(), &mut planned).unwrap();
+        assert!((0..8).all(|channel| pair.store.log.free_blocks(channel) > 0));
+    }
+    assert!(pair.store.counts().hurried_steps > 1_000, "{:?}", pair.store.counts());
+}
+
+#[test]
 fn a_step_waits_until_the_die_of_its_victim_is_idle() {
     let rule = CollectionRule {
         scope: CollectionScope::WholeDrive,

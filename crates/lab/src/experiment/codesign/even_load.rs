@@ -4,13 +4,13 @@
 use flexfs_core::dump::imbalance_rate;
 use serde::{Deserialize, Serialize};
 
-use super::load_of_drive::{at_load, drive_told};
+use super::load_of_drive::{at_load, drive_told, response_cells};
 use crate::drive::load::{FileSizes, RequestSource, TraceShape, first_writes, overwrites};
 use crate::drive::place::{FilePlacement, SpreadFiles};
 use crate::drive::{DriveShape, PendingTimes, PlannedRequest, PlayedRequests, ShadowedStore, play};
 use crate::experiment::{ExperimentError, Parameters};
 
-const FILES: usize = 4_000;
+pub const FILES: usize = 4_000;
 const PAGES_PER_BLOCK: u32 = 256;
 const REQUESTS: usize = 50_000;
 const SHAPE: DriveShape = DriveShape::eight_channels(2, 2);
@@ -18,7 +18,7 @@ const SHAPE: DriveShape = DriveShape::eight_channels(2, 2);
 pub const RATES: usize = 13;
 pub const RATE_STEP: f64 = 0.25;
 /// A file with a page more on one channel than on another need not be uneven by much.
-const DIFFERENCE_MANY: u64 = 2;
+pub const DIFFERENCE_MANY: u64 = 2;
 
 /// What came of it.
 #[derive(Serialize, Deserialize)]
@@ -124,11 +124,8 @@ pub fn response_lines(
     found: &EvenLoadRun,
 ) -> Vec<Vec<String>> {
     let line = |(load, played): (&f64, &PlayedRequests)| {
-        let us = |figure: f64| format!("{figure:.1}");
-        let all = &played.all.distribution;
         let mut line = vec![trace.name.into(), placement.name.into(), seed.to_string(), load.to_string()];
-        line.extend([played.all.mean_us, played.reads.mean_us, played.writes.mean_us].map(us));
-        line.extend([all.median_us, all.p99_us, all.p999_us].map(us));
+        line.extend(response_cells(played));
         line.extend([played.pages.to_string(), played.pages_compared.to_string()]);
         line
     };

@@ -10,6 +10,7 @@ use flexfs_core::{FormatOptions, Fs, Ino, MountOptions, NewNode, Policy, ROOT_IN
 use nand::Nand;
 use serde::{Deserialize, Serialize};
 
+use super::even_load::{DIFFERENCE_MANY, FILES};
 use super::real::{bytes_of, one_bit_profile, told};
 use crate::drive::load::{FileSizes, TRACES, TraceShape, first_writes, overwrites};
 use crate::experiment::{Bar, Experiment, ExperimentError, Job, Outcome, Parameters, Results, Row};
@@ -30,11 +31,8 @@ pub const CO_FIG2_REAL: Experiment = Experiment {
     finish,
 };
 
-const FILES: usize = 4_000;
 const PAGE_BYTES: u64 = 4096;
 const SEED: u64 = 1;
-/// A file with a page more on one channel than on another need not be uneven by much.
-const DIFFERENCE_MANY: u64 = 2;
 
 /// The traces of which the paper tells how many files are uneven, and these shares: percent uneven, and with a rate over 1.
 const PAPER: [(&str, f64, f64); 2] = [("exchange", 26.0, 6.3), ("msnstorage", 67.0, 27.9)];

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::load_of_drive::{LOADS, SEEDS, at_load, drive_told};
+use super::load_of_drive::{LOADS, SEEDS, at_load, drive_told, response_cells};
 use crate::drive::load::{FileSizes, RequestSource, TRACES, TraceShape};
 use crate::drive::pair::{
     CollectionEnd, CollectionPace, CollectionRule, CollectionScope, LogShape, StoragePair, condition,
@@ -227,12 +227,9 @@ impl RowOf<'_> {
 
 fn line(of: &RowOf, pair: &str, found: &PairResponses) -> Vec<String> {
     let PairResponses { played, .. } = found;
-    let us = |figure: f64| format!("{figure:.1}");
-    let all = &played.all.distribution;
     let mut line =
         vec![of.trace.name.into(), of.told.into(), pair.into(), of.seed.to_string(), LOADS[of.at].to_string()];
-    line.extend([played.all.mean_us, played.reads.mean_us, played.writes.mean_us].map(us));
-    line.extend([all.median_us, all.p99_us, all.p999_us].map(us));
+    line.extend(response_cells(played));
     let counts = [
         played.requests,
         played.pages,

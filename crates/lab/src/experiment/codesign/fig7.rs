@@ -82,9 +82,10 @@ const SCHEMES: [SchemeBars; 6] = [
     },
 ];
 
-/// Why a scheme may miss its bar on Exchange by a little.
+/// Why a scheme may miss its bar on Exchange, and by how many points.
 const SEEDS_DIFFER: &str = "few files take most reads of Exchange, so that seeds differ by half a point; in the mean of 24 other \
                             seeds Striped+ at load .10 comes to -12.7";
+const SEEDS_POINTS: f64 = 0.2;
 
 /// Window+'s p99.9 at the first load, ms.
 const WINDOW_P999_MS: f64 = 2.3;
@@ -153,6 +154,12 @@ struct SchemeRows<'a> {
 }
 
 impl SchemeRows<'_> {
+    /// Whether the seed may decide: at the two bars of Exchange that Round-Robin's luck with a few files comes near to.
+    fn may_miss(&self) -> bool {
+        self.trace.name == "exchange"
+            && [("striped-plus", 0), ("hybrid-plus", 1)].contains(&(self.scheme.name, self.at))
+    }
+
     fn rows(&self, found: &PlayedRequests, base: &PlayedRequests, fixed: &PlayedRequests) -> Vec<Row> {
         let SchemeBars { name, placement, most, least } = self.scheme;
         let parameters = told(self.trace, placement);
@@ -167,7 +174,9 @@ impl SchemeRows<'_> {
         let is_first_load = self.at == 0;
         let mean = match (most[self.at][self.number], least) {
             (Some(most), Some(least)) => mean.bar(Bar::Between(*least, most)),
-            (Some(most), None) if self.trace.name == "exchange" => mean.bar(Bar::AtMost(most)).open(SEEDS_DIFFER),
+            (Some(most), None) if self.may_miss() && mean.ours <= most + SEEDS_POINTS => {
+                mean.bar(Bar::AtMost(most)).open(SEEDS_DIFFER)
+            }
             (Some(most), None) => mean.bar(Bar::AtMost(most)),
             (None, _) => mean,
         };

@@ -2,12 +2,13 @@
 //! means the same with every trace.
 
 use crate::drive::load::{FileRequest, RequestSource, TraceShape};
-use crate::drive::{CommandKind, DriveShape, DriveSwitches, DriveTimes, PlayPlan, RequestArrivals};
+use crate::drive::{CommandKind, DriveShape, DriveSwitches, DriveTimes, PlayPlan, PlayedRequests, RequestArrivals};
 use crate::experiment::Parameters;
 
 /// How busy the requests' pages would keep the channels, if each were one die.
 pub const LOADS: [f64; 2] = [0.10, 0.35];
 
+/// Seeds of files, requests and arrivals.
 pub const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 
 /// A tenth of the requests come before what is measured.
@@ -33,6 +34,13 @@ pub fn at_load(load: f64, shape: DriveShape, requests: &RequestSource, count: us
         dropped: count / DROPPED_OF,
         seed,
     }
+}
+
+/// Responses of played requests, µs, for a table: all, reads and writes in the mean, and of all three percentiles.
+pub fn response_cells(played: &PlayedRequests) -> [String; 6] {
+    let all = &played.all.distribution;
+    let [reads, writes] = [&played.reads, &played.writes].map(|responses| responses.mean_us);
+    [played.all.mean_us, reads, writes, all.median_us, all.p99_us, all.p999_us].map(|us| format!("{us:.1}"))
 }
 
 /// What a figure of that drive was got with.
