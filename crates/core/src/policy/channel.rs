@@ -18,6 +18,19 @@ pub enum ChannelRule {
     /// §III.C.1, File Channel Fairness: the next in turn for a request that goes to every channel alike, else the channel with
     /// the fewest pages of the file, then with the fewest pages ever issued.
     FileFairness,
+    /// §III.C.2, Read Busy: the next in turn that no read occupies; if reads occupy all, the channel with the fewest.
+    ReadBusy,
+    /// Both: of the channels that are at most a page ahead of the file's least channel, those that no read occupies, then the
+    /// channel with the fewest pages of the file, then of those ever issued. A request that goes to every channel alike goes by
+    /// `ReadBusy`.
+    Hybrid,
+    /// `FileFairness`, where the pages issued to a channel are counted until they are done: the channel with the fewest pages of
+    /// the request, then of the file, then busy for the shortest time.
+    FairnessByTime,
+    /// `ReadBusy`, where writes make a channel busy, too: the channel that is busy for the shortest time.
+    ReadBusyByTime,
+    /// Both by time: `FairPlus`, but `ReadBusyByTime` for a request that goes to every channel alike.
+    HybridByTime,
     /// The channel with the fewest pages of the request, then at most a page ahead of the file's least channel, then busy for
     /// the shortest time, then with the fewest pages of the file.
     FairPlus,
@@ -40,20 +53,37 @@ pub struct ChannelView {
     pub near: u32,
     /// Pages that were ever issued to it.
     pub issued: u64,
-    /// How long its queue keeps it busy, ns.
+    /// Pages that are asked of it and not read yet.
+    pub reads_pending: u32,
+    /// How long its queue keeps it busy, with pages of the request that were given to it, ns.
     pub pending_ns: u64,
 }
 
 impl ChannelRule {
-    /// All that have a name.
-    pub const ALL: [Self; 5] =
-        [Self::RoundRobin, Self::FileFairness, Self::FairPlus, Self::ReadBusyPlus, Self::WindowPlus];
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::RoundRobin,
+        Self::FileFairness,
+        Self::ReadBusy,
+        Self::Hybrid,
+        Self::FairnessByTime,
+        Self::ReadBusyByTime,
+        Self::HybridByTime,
+        Self::FairPlus,
+        Self::ReadBusyPlus,
+        Self::WindowPlus,
+    ];
 
     /// Its name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::RoundRobin => "round-robin",
             Self::FileFairness => "fairness",
+            Self::ReadBusy => "read-busy",
+            Self::Hybrid => "hybrid",
+            Self::FairnessByTime => "fairness-by-time",
+            Self::ReadBusyByTime => "read-busy-by-time",
+            Self::HybridByTime => "hybrid-by-time",
             Self::FairPlus => "fair+",
             Self::ReadBusyPlus => "read-busy+",
             Self::WindowPlus => "window+",
@@ -72,7 +102,7 @@ impl ChannelRule {
 
     /// Whether it must be known where the file's pages are.
     pub fn asks_for_file(self) -> bool {
-        matches!(self, Self::FileFairness | Self::FairPlus)
+        matches!(self, Self::FileFairness | Self::Hybrid | Self::FairnessByTime | Self::HybridByTime | Self::FairPlus)
     }
 
     /// Whether it must be known where the page's neighbours are.
@@ -80,20 +110,34 @@ impl ChannelRule {
         self == Self::WindowPlus
     }
 
+    /// Whether reads must be told from writes in what is pending.
+    pub fn asks_for_reads(self) -> bool {
+        matches!(self, Self::ReadBusy | Self::Hybrid)
+    }
+
     /// The channel for a page of a request of so many, where the turn has come to `turn`.
     pub fn choose(self, request_pages: u32, channels: &[ChannelView], turn: u64) -> usize {
         let count = channels.len().max(1);
         let first = (turn % count as u64) as usize;
-        if self == Self::RoundRobin || self == Self::FileFairness && fills_all(request_pages, count) {
+        let rule = self.of_request(request_pages, count);
+        if rule == Self::RoundRobin {
             return first;
         }
         let least_of_file = channels.iter().map(|channel| channel.of_file).min().unwrap_or(0);
-        let key = |view: &ChannelView| match self {
-            Self::RoundRobin => (0, false, 0, 0),
-            Self::FileFairness => (view.of_file, false, view.issued, 0),
-            Self::FairPlus => (view.of_request, view.of_file > least_of_file + 1, view.pending_ns, view.of_file),
-            Self::ReadBusyPlus => (view.of_request, false, view.pending_ns, 0),
-            Self::WindowPlus => (view.of_request, view.near > 0, view.pending_ns, view.near),
+        let key = |view: &ChannelView| {
+            let &ChannelView { of_request, of_file, near, issued, reads_pending, pending_ns } = view;
+            let is_ahead = u32::from(of_file > least_of_file + 1);
+            match rule {
+                Self::RoundRobin => (0, 0, 0, 0),
+                Self::FileFairness => (of_file, 0, issued, 0),
+                Self::ReadBusy => (reads_pending, 0, 0, 0),
+                Self::Hybrid => (is_ahead, u32::from(reads_pending > 0), u64::from(of_file), issued),
+                Self::FairnessByTime => (of_request, of_file, pending_ns, 0),
+                Self::ReadBusyByTime => (0, 0, pending_ns, 0),
+                Self::HybridByTime | Self::FairPlus => (of_request, is_ahead, pending_ns, u64::from(of_file)),
+                Self::ReadBusyPlus => (of_request, 0, pending_ns, 0),
+                Self::WindowPlus => (of_request, u32::from(near > 0), pending_ns, u64::from(near)),
+            }
         };
         let in_turn = (0..count).map(|step| (first + step) % count);
         in_turn.min_by_key(|&number| channels.get(number).map(key)).unwrap_or(first)
@@ -103,11 +147,23 @@ impl ChannelRule {
     /// goes by what the channels have.
     pub fn turn_after(self, request_pages: u32, channels: usize, turn: u64, chosen: usize) -> u64 {
         let count = channels.max(1) as u64;
-        match self {
+        match self.of_request(request_pages, channels) {
             Self::RoundRobin => turn + 1,
-            Self::FileFairness if fills_all(request_pages, channels) => turn + 1,
-            Self::ReadBusyPlus => turn + (chosen as u64 + count - turn % count) % count + 1,
-            Self::FileFairness | Self::FairPlus | Self::WindowPlus => turn,
+            Self::ReadBusy | Self::ReadBusyByTime | Self::ReadBusyPlus => {
+                turn + (chosen as u64 + count - turn % count) % count + 1
+            }
+            _ => turn,
+        }
+    }
+
+    /// The rule for a request of so many pages: each rule of the paper has another one for a request that gives every channel as
+    /// many pages.
+    fn of_request(self, pages: u32, channels: usize) -> Self {
+        match (self, fills_all(pages, channels)) {
+            (Self::FileFairness | Self::FairnessByTime, true) => Self::RoundRobin,
+            (Self::Hybrid, true) => Self::ReadBusy,
+            (Self::HybridByTime, true) => Self::ReadBusyByTime,
+            _ => self,
         }
     }
 }
@@ -127,82 +183,4 @@ pub fn run_of_sync(pages: u32, pair_pages: u32, lanes: u8) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const IDLE: ChannelView = ChannelView { of_request: 0, of_file: 0, near: 0, issued: 0, pending_ns: 0 };
-
-    #[test]
-    fn every_rule_is_found_by_its_name() {
-        assert!(ChannelRule::ALL.into_iter().all(|channel| ChannelRule::named(channel.name()) == Some(channel)));
-        assert_eq!(ChannelRule::named("fair"), None);
-    }
-
-    #[test]
-    fn where_nothing_else_tells_the_turn_does() {
-        for channel in ChannelRule::ALL {
-            assert_eq!(
-                [0, 1, 5, 8, 11].map(|turn| channel.choose(3, &[IDLE; 8], turn)),
-                [0, 1, 5, 0, 3],
-                "{channel:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn fairness_takes_the_channel_with_the_fewest_pages_of_the_file() {
-        let channels =
-            [(2, 0), (1, 9), (1, 7), (3, 0)].map(|(of_file, issued)| ChannelView { of_file, issued, ..IDLE });
-        assert_eq!(ChannelRule::FileFairness.choose(3, &channels, 0), 2);
-        assert_eq!(
-            ChannelRule::FileFairness.choose(8, &channels, 3),
-            3,
-            "a request that fills every channel goes in turn"
-        );
-    }
-
-    #[test]
-    fn fair_plus_spreads_a_request_over_channels_not_ahead() {
-        let of_file = |pages: [u32; 4]| pages.map(|of_file| ChannelView { of_file, ..IDLE });
-        assert_eq!(ChannelRule::FairPlus.choose(2, &of_file([2, 1, 0, 1]), 0), 2);
-        let given = [1, 0, 0, 0].map(|of_request| ChannelView { of_request, ..IDLE });
-        assert_eq!(ChannelRule::FairPlus.choose(2, &given, 0), 1);
-        let mut busy = of_file([1, 2, 3, 1]);
-        (busy[0].pending_ns, busy[3].pending_ns) = (900, 800);
-        assert_eq!(ChannelRule::FairPlus.choose(2, &busy, 0), 1, "a page ahead, but idle");
-    }
-
-    #[test]
-    fn read_busy_plus_takes_the_least_busy_channel_once_a_request() {
-        let mut busy = [900, 300, 700, 500].map(|pending_ns| ChannelView { pending_ns, ..IDLE });
-        assert_eq!(ChannelRule::ReadBusyPlus.choose(3, &busy, 0), 1);
-        busy[1].of_request = 1;
-        assert_eq!(ChannelRule::ReadBusyPlus.choose(3, &busy, 0), 3, "another page of the same request");
-    }
-
-    #[test]
-    fn window_plus_keeps_neighbours_apart() {
-        let near = [1, 2, 0, 0].map(|near| ChannelView { near, ..IDLE });
-        assert_eq!(ChannelRule::WindowPlus.choose(1, &near, 0), 2);
-        assert_eq!(ChannelRule::WindowPlus.choose(1, &near, 3), 3);
-        let mut all = [1, 2, 1, 1].map(|near| ChannelView { near, ..IDLE });
-        all[0].pending_ns = 5;
-        assert_eq!(ChannelRule::WindowPlus.choose(1, &all, 0), 2, "the least busy, then with the fewest neighbours");
-    }
-
-    #[test]
-    fn the_turn_goes_on_behind_the_channel_that_was_chosen_in_turn() {
-        assert_eq!(ChannelRule::RoundRobin.turn_after(3, 8, 13, 5), 14);
-        assert_eq!(
-            [(3, 13), (16, 14)].map(|(pages, _)| ChannelRule::FileFairness.turn_after(pages, 8, 13, 5)),
-            [13, 14]
-        );
-        assert_eq!([5, 7, 4].map(|chosen| ChannelRule::ReadBusyPlus.turn_after(3, 8, 13, chosen)), [14, 16, 21]);
-        assert_eq!(ChannelRule::WindowPlus.turn_after(3, 8, 13, 2), 13);
-    }
-
-    #[test]
-    fn a_sync_takes_a_native_lane_for_each_pairing_distance() {
-        assert_eq!([1, 7, 8, 15, 16, 20, 31, 32].map(|pages| run_of_sync(pages, 8, 4)), [1, 7, 8, 15, 8, 10, 11, 1]);
-    }
-}
+mod tests;

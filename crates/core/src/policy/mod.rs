@@ -152,7 +152,7 @@ impl Policy {
         self.channel
     }
 
-    /// The same policy, choosing channels in another way.
+    /// The same policy, choosing channels by another rule. A rule that asks for reads sees none: a mount does not know them.
     pub const fn with_channel(self, channel: ChannelRule) -> Self {
         Self { channel, ..self }
     }

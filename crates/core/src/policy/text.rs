@@ -18,8 +18,8 @@ const UNITS: [(&str, i64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us",
 impl Policy {
     /// The preset of that name (`native-only` is `mlc-only`), or `slc-buffer=N%`, 1 to 90; then, each after a colon, the
     /// paper's parameters: `t_wait=TIME` and `t_trig=TIME` of a policy that migrates, `n_p=PAGES` of one that allocates; and
-    /// `spare=N%` of one that waits for a charger; `channel=RULE` of any, where a chip has several: `round-robin`, `fairness`,
-    /// `fair+`, `read-busy+` or `window+`.
+    /// `spare=N%` of one that waits for a charger; `channel=RULE` of any, where a chip has several: `round-robin`, `fair+`,
+    /// `read-busy+`, `window+`, `fairness`, `fairness-by-time`, `read-busy-by-time` or `hybrid-by-time`.
     ///
     /// # Errors
     /// In words, what is wrong with it.
@@ -57,8 +57,16 @@ impl Policy {
                 Ok(self.with_spare_percent(percent.ok_or("spare is a percentage, at most 90%")?))
             }
             "channel" => {
-                let channel = ChannelRule::named(value);
-                Ok(self.with_channel(channel.ok_or("channel is round-robin, fairness, fair+, read-busy+ or window+")?))
+                let channel = ChannelRule::named(value).ok_or(
+                    "channel is round-robin, fairness, fair+, read-busy+ or window+, or fairness, read-busy or hybrid with -by-time",
+                )?;
+                if channel.asks_for_reads() {
+                    return Err(
+                        "read-busy and hybrid ask for the reads that wait on a channel, and a mount knows only how long it \
+                                is busy: read-busy-by-time and hybrid-by-time go by that",
+                    );
+                }
+                Ok(self.with_channel(channel))
             }
             _ => Err("a parameter is t_wait, t_trig, n_p, spare or channel"),
         }
@@ -140,6 +148,7 @@ mod tests {
             "charge:spare=5%",
             "slc-only:channel=fair+",
             "default:n_p=64:channel=window+",
+            "da:channel=read-busy-by-time",
             "baseline",
         ] {
             assert_eq!(format!("{}", Policy::from_text(text).unwrap()), text);
@@ -166,6 +175,7 @@ mod tests {
             ("default:spare=5%", "waits for a charger"),
             ("charge:spare=91%", "at most 90%"),
             ("da:channel=fast", "read-busy+ or window+"),
+            ("da:channel=hybrid", "hybrid-by-time"),
             ("da:speed=9", "t_wait, t_trig, n_p, spare or channel"),
         ];
         for (text, said) in wrong {

@@ -18,7 +18,7 @@ use crate::format::place::{Place, Slot};
 use crate::format::tag::Kind;
 use crate::index::{Index, Relocation};
 use crate::policy::Region;
-use crate::policy::channel::CHANNELS_MAX;
+use crate::policy::channel::{CHANNELS_MAX, ChannelRule};
 
 /// Where a slot goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +42,11 @@ pub struct Log<N: Nand> {
 pub(super) struct ChannelRequests {
     /// Channels that are told apart.
     pub channels: u8,
-    /// The turn: units of callers' data begun since mount.
+    /// The turn of lanes: units of callers' data begun since mount.
     pub turn: u64,
+    /// The rule that chooses channels, and its turn.
+    rule: ChannelRule,
+    pub rule_turn: u64,
     /// Pages given to each channel since mount, and by the request under way.
     pub issued: [u64; CHANNELS_MAX],
     pub of_request: [u32; CHANNELS_MAX],
@@ -52,9 +55,14 @@ pub(super) struct ChannelRequests {
 }
 
 impl ChannelRequests {
-    /// A page went to this lane.
-    fn count(&mut self, at: LaneId) {
+    /// A page goes to this lane, and begins a unit there or does not.
+    fn count(&mut self, at: LaneId, begins_unit: bool) {
         let channel = usize::from(at.lane % self.channels.max(1));
+        if begins_unit {
+            self.turn += 1;
+            let channels = usize::from(self.channels);
+            self.rule_turn = self.rule.turn_after(self.request_pages, channels, self.rule_turn, channel);
+        }
         if let (Some(issued), Some(given)) = (self.issued.get_mut(channel), self.of_request.get_mut(channel)) {
             (*issued, *given) = (*issued + 1, *given + 1);
         }
@@ -62,10 +70,10 @@ impl ChannelRequests {
 }
 
 impl<N: Nand> Log<N> {
-    /// The log that a flash manager goes on with, on a chip whose channels are told apart.
-    pub(super) fn new(flash: Flash<N>, channels: u8) -> Self {
+    /// The log that a flash manager goes on with, on a chip whose channels are told apart and chosen by that rule.
+    pub(super) fn new(flash: Flash<N>, channels: u8, rule: ChannelRule) -> Self {
         let (issued, of_request) = ([0; CHANNELS_MAX], [0; CHANNELS_MAX]);
-        let requests = ChannelRequests { channels, turn: 0, issued, of_request, request_pages: 0 };
+        let requests = ChannelRequests { channels, turn: 0, rule, rule_turn: 0, issued, of_request, request_pages: 0 };
         Self { flash, moved_pages: Vec::new(), requests }
     }
 
@@ -114,8 +122,8 @@ impl<N: Nand> Log<N> {
     pub(super) fn append(&mut self, to: Placement, draft: Draft, bytes: &[u8], purpose: Purpose) -> Result<Slot> {
         let lanes = self.flash.slots().lanes();
         if lanes.are_several() && draft.is_of_caller() {
-            self.requests.turn += u64::from(!lanes.get(to.at).is_gathering());
-            self.requests.count(to.at);
+            let begins_unit = !lanes.get(to.at).is_gathering();
+            self.requests.count(to.at, begins_unit);
         }
         self.flash.append(to.at, draft, bytes, purpose)
     }

@@ -137,12 +137,13 @@ impl<N: Nand> Placer<'_, N> {
                 of_file: of(&spread.of_file),
                 near: of(&spread.near),
                 issued: requests.issued.get(at).copied().unwrap_or(0),
+                reads_pending: 0,
                 pending_ns: nand.pending_ns(u32::from(lane_of(channel)) % dies),
             };
         }
         let views = views.get(..usize::from(requests.channels)).unwrap_or(&views);
         let channel = self.records.manager.policy().channel();
-        let chosen = channel.choose(requests.request_pages, views, requests.turn);
+        let chosen = channel.choose(requests.request_pages, views, requests.rule_turn);
         LaneId { head, lane: lane_of(chosen as u8) }
     }
 

@@ -84,7 +84,7 @@ impl<N: Nand> Records<N> {
         Self {
             chip_space,
             write_regions: manager.write_regions(),
-            log: Log::new(flash, channels),
+            log: Log::new(flash, channels, policy.channel()),
             index,
             buffer: WriteBuffer::default(),
             inodes: Inodes::new(options.cache_bytes / 4 / 256),
