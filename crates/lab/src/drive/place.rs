@@ -3,74 +3,15 @@
 //! Invariant: a page stands where its last write put it, and the count of a file's pages on a channel is the number of its
 //! pages that stand there.
 
-use flexfs_core::channel::{CHANNELS_MAX, ChannelRule, ChannelView, WINDOW_PAGES};
+use flexfs_core::channel::{CHANNELS_MAX, ChannelView, WINDOW_PAGES};
+
+mod placement;
+
+pub use placement::{ChannelChoice, DieStriping, FilePlacement};
 
 use super::load::{FileSizes, PageSpan};
 use super::shape::DriveShape;
 use super::{BackgroundStep, CommandKind, DriveError, PageStore, PendingTimes, PlannedRequest};
-
-/// How the channel of a page is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChannelChoice {
-    /// By a rule of the file system, which places each write anew.
-    ByRule(ChannelRule),
-    /// By the page's place in its file: each write goes to the channel of the one before. File *n* begins at channel
-    /// 5 *n* mod 8.
-    ByOffset,
-}
-
-/// Where pages go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilePlacement {
-    pub name: &'static str,
-    pub channel: ChannelChoice,
-    pub striping: DieStriping,
-}
-
-/// The requests whose pages on a channel go to plane pairs, and these to its dies in turn. Pages of others go to the open block
-/// of the channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DieStriping {
-    Never,
-    /// Of over 16 pages: Dynamic Depth (§III.C.3).
-    LongRequests,
-    Always,
-}
-
-/// A request of more pages than these is a long one.
-const LONG_OVER_PAGES: u32 = 16;
-
-impl DieStriping {
-    fn holds_for(self, request_pages: u32) -> bool {
-        match self {
-            Self::Never => false,
-            Self::LongRequests => request_pages > LONG_OVER_PAGES,
-            Self::Always => true,
-        }
-    }
-}
-
-impl FilePlacement {
-    /// One counter of pages over all channels.
-    pub const ROUND_ROBIN: Self = Self::by_rule("round-robin", ChannelRule::RoundRobin, DieStriping::Never);
-    pub const ROUND_ROBIN_STRIPED: Self =
-        Self::by_rule("round-robin, striped dies", ChannelRule::RoundRobin, DieStriping::Always);
-    pub const STATIC: Self =
-        Self { name: "static striping", channel: ChannelChoice::ByOffset, striping: DieStriping::Never };
-    /// File Channel Fairness (§III.C.1).
-    pub const FAIRNESS: Self = Self::by_rule("fairness", ChannelRule::FileFairness, DieStriping::Never);
-    /// Dynamic Depth (§III.C.3).
-    pub const DEPTH: Self = Self::by_rule("depth", ChannelRule::RoundRobin, DieStriping::LongRequests);
-    pub const FAIR_PLUS: Self = Self::by_rule("fair+", ChannelRule::FairPlus, DieStriping::Never);
-    pub const READ_BUSY_PLUS: Self = Self::by_rule("read-busy+", ChannelRule::ReadBusyPlus, DieStriping::Never);
-    pub const HYBRID_PLUS: Self = Self::by_rule("hybrid+", ChannelRule::FairPlus, DieStriping::LongRequests);
-    pub const STRIPED_PLUS: Self = Self::by_rule("striped+", ChannelRule::FairPlus, DieStriping::Always);
-    pub const WINDOW_PLUS: Self = Self::by_rule("window+", ChannelRule::WindowPlus, DieStriping::Always);
-
-    const fn by_rule(name: &'static str, rule: ChannelRule, striping: DieStriping) -> Self {
-        Self { name, channel: ChannelChoice::ByRule(rule), striping }
-    }
-}
 
 /// Channels that files are apart by where their places decide.
 const CHANNELS_BETWEEN_FILES: u32 = 5;
@@ -95,8 +36,9 @@ struct ChannelHead {
     /// The last plane pair, and its die.
     pair: u32,
     die_of_pair: u8,
-    /// Pages that were ever given to it.
+    /// Pages that it was ever given, and that were ever read from it.
     issued: u64,
+    read: u64,
 }
 
 /// Files, spread by a rule.
@@ -152,6 +94,11 @@ impl SpreadFiles {
         self.heads.iter().map(|head| head.issued)
     }
 
+    /// The pages that were ever read from each channel.
+    pub fn pages_read(&self) -> impl Iterator<Item = u64> {
+        self.heads.iter().map(|head| head.read)
+    }
+
     fn die_number(&self, channel: u8, die: u8) -> usize {
         usize::from(channel) * usize::from(self.shape.dies_per_channel()) + usize::from(die)
     }
@@ -199,7 +146,8 @@ impl SpreadFiles {
                 of_file: self.of_file[file as usize][number],
                 near: 0,
                 issued: head.issued,
-                pending_ns: pending.of_die_ns(number as u8, die),
+                reads_pending: pending.reads_of_channel(number as u8),
+                pending_ns: pending.of_die_ns(number as u8, die, of_request[number]),
             };
         }
     }
@@ -241,6 +189,7 @@ impl PageStore for SpreadFiles {
     fn read(&mut self, span: &PageSpan, out: &mut PlannedRequest) -> Result<(), DriveError> {
         for page in span.first..span.first + span.pages {
             let place = self.places[page as usize].ok_or(DriveError::NeverWritten { page })?;
+            self.heads[usize::from(place.channel)].read += 1;
             out.stamps.push(self.dies[self.die_number(place.channel, place.die)][place.number as usize]);
             out.add(CommandKind::Read, place.channel, place.die, (place.pair, self.shape.planes_per_die));
         }

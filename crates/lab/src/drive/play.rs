@@ -1,7 +1,7 @@
 //! Plays requests on a drive, and measures how long each takes. Invariant: a request comes at a time that depends on the load
 //! alone, or when one of those outstanding ends; what is asked then sees all that was asked before.
 
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, Exp1};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ use crate::bench::{Distribution, Waits};
 pub enum RequestArrivals {
     /// Each after a random gap of this mean (a Poisson process), ns.
     Poisson { mean_gap_ns: f64 },
+    /// With bursts of so many requests in the mean: a request comes with the one before it, or begins another burst, as many
+    /// gaps of this mean later as a burst has requests.
+    Bursts { mean_gap_ns: f64, requests_mean: f64 },
     /// As many as are outstanding at any time.
     Outstanding(u32),
 }
@@ -60,6 +63,8 @@ pub struct PlayedRequests {
     pub pages: u64,
     /// Pages that were read, each of which was compared.
     pub pages_compared: u64,
+    /// Measured requests that ended a second, from the first one's arrival to the last end.
+    pub per_s: f64,
     /// From the first arrival to the last end.
     pub elapsed_ns: u64,
 }
@@ -86,18 +91,28 @@ pub fn play<S: PageStore>(
                 at_ns += gap * mean_gap_ns;
                 player.work_until(at_ns as u64)?;
             }
+            RequestArrivals::Bursts { mean_gap_ns, requests_mean } => {
+                if dice.random_bool(1.0 / requests_mean) {
+                    let gap: f64 = Exp1.sample(&mut dice);
+                    at_ns += gap * requests_mean * mean_gap_ns;
+                }
+                player.work_until(at_ns as u64)?;
+            }
             RequestArrivals::Outstanding(most) => player.work_while_outstanding(most.max(1))?,
         }
         player.ask(&request)?;
     }
     player.finish()?;
+    let measured_from_ns = player.arrivals.get(player.dropped).map_or(0, |&(came_ns, _)| came_ns);
+    let (measured, elapsed_ns) = (player.arrivals.len().saturating_sub(player.dropped), player.drive.now_ns());
     Ok(PlayedRequests {
+        per_s: measured as f64 * 1e9 / elapsed_ns.saturating_sub(measured_from_ns).max(1) as f64,
         all: ResponseTimes::of(&player.all),
         reads: ResponseTimes::of(&player.reads),
         writes: ResponseTimes::of(&player.writes),
         requests: player.arrivals.len() as u64,
         pages: player.drive.pages_done(),
-        elapsed_ns: player.drive.now_ns(),
+        elapsed_ns,
         pages_compared: player.store.pages_compared() - compared_before,
     })
 }

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::command::{BackgroundStep, CommandKind, PageCommand, StepOutcome};
-use super::pending::PendingTimes;
+use super::pending::{PendingTimes, PendingWork};
 use super::shape::{DriveShape, DriveSwitches, DriveTimes};
 
 /// What a command on a die is for.
@@ -31,6 +31,7 @@ struct QueuedCommand {
     /// The die of the drive.
     die: u16,
     pages: u8,
+    may_overlap: bool,
     /// A read was sensed, or a program's bytes are in the register.
     is_half_done: bool,
 }
@@ -108,7 +109,7 @@ impl DriveModel {
             pages_left: Vec::new(),
             steps_left: vec![0; usize::from(shape.channels)],
             pages_done: 0,
-            pending: PendingTimes::none(shape),
+            pending: PendingTimes::none(shape, times),
         }
     }
 
@@ -160,8 +161,9 @@ impl DriveModel {
             };
             let die = self.die_number(command.channel, command.die);
             let (channel, pages_each) = (command.channel, command.pages);
-            let queued = QueuedCommand { work, channel, die, pages: pages_each, is_half_done: false };
-            self.pending.add(die, self.pending_ns(&queued));
+            let may_overlap = self.switches.overlap.holds_for(pages);
+            let queued = QueuedCommand { work, channel, die, pages: pages_each, may_overlap, is_half_done: false };
+            self.pending.add(die, self.pending_work(&queued));
             let number = self.number_of(queued);
             let Some(exchange) = self.switches.exchange else {
                 self.queue(number);
@@ -184,7 +186,9 @@ impl DriveModel {
     pub fn submit_background(&mut self, step: &BackgroundStep) {
         let die = self.die_number(step.channel, step.die);
         let work = DieWork::Background { duration_ns: step.duration_ns };
-        let number = self.number_of(QueuedCommand { work, channel: step.channel, die, pages: 0, is_half_done: false });
+        let channel = step.channel;
+        let queued = QueuedCommand { work, channel, die, pages: 0, may_overlap: false, is_half_done: false };
+        let number = self.number_of(queued);
         self.steps_left[usize::from(step.channel)] += 1;
         self.queue(number);
         self.start(die);
@@ -220,13 +224,14 @@ impl DriveModel {
     }
 
     /// What a command counts for while it is not done.
-    fn pending_ns(&self, command: &QueuedCommand) -> u64 {
-        let page_ns = match command.work {
-            DieWork::Read { .. } => self.times.bus_ns,
-            DieWork::Program { .. } => self.times.program_ns,
-            DieWork::Background { .. } => 0,
+    fn pending_work(&self, command: &QueuedCommand) -> PendingWork {
+        let pages = u32::from(command.pages);
+        let (page_ns, read_pages) = match command.work {
+            DieWork::Read { .. } => (self.times.bus_ns, pages),
+            DieWork::Program { .. } => (self.times.program_ns, 0),
+            DieWork::Background { .. } => (0, 0),
         };
-        page_ns * u64::from(command.pages)
+        PendingWork { ns: page_ns * u64::from(pages), read_pages }
     }
 
     fn die_number(&self, channel: u8, die: u8) -> u16 {
@@ -276,7 +281,7 @@ impl DriveModel {
                 [None, _] => 0,
                 [Some(first), None] => {
                     let first = &self.commands[first as usize];
-                    let may_overlap = self.switches.overlap && first.is_half_done;
+                    let may_overlap = first.may_overlap && command.may_overlap && first.is_half_done;
                     if !(may_overlap && first.work.is_same_kind(command.work)) {
                         return;
                     }
@@ -327,7 +332,7 @@ impl DriveModel {
     fn end(&mut self, number: u32) -> Option<u32> {
         let command = self.commands[number as usize];
         let QueuedCommand { work, channel, die, pages, .. } = command;
-        let pending_ns = self.pending_ns(&command);
+        let pending = self.pending_work(&command);
         self.spare.push(number);
         let active = &mut self.dies[usize::from(die)].active;
         *active = [active[1], None];
@@ -343,7 +348,7 @@ impl DriveModel {
             }
             DieWork::Read { request } | DieWork::Program { request } => {
                 self.pages_done += u64::from(pages);
-                self.pending.take(die, pending_ns);
+                self.pending.take(die, pending);
                 let left = &mut self.pages_left[request as usize];
                 *left -= u32::from(pages);
                 (*left == 0).then_some(request)

@@ -65,13 +65,36 @@ impl DriveTimes {
 /// What the drive may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriveSwitches {
-    /// On a die, an operation's bus time may pass beside the cell time of the next one of the same kind.
-    pub overlap: bool,
+    pub overlap: DieOverlap,
     /// Commands wait for the permission to use the drive's memory.
     pub exchange: Option<PermissionExchange>,
     /// A read overtakes programs that wait for the same die.
     pub read_priority: bool,
 }
+
+/// The commands whose bus time may pass beside the cell time of the next one of the same kind on their die.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DieOverlap {
+    #[default]
+    Never,
+    /// Those of long requests among themselves.
+    LongRequests,
+    Always,
+}
+
+impl DieOverlap {
+    /// Whether a command of a request of so many pages may overlap.
+    pub(super) fn holds_for(self, request_pages: u32) -> bool {
+        match self {
+            Self::Never => false,
+            Self::LongRequests => request_pages > LONG_OVER_PAGES,
+            Self::Always => true,
+        }
+    }
+}
+
+/// A request of more pages than these is a long one (§III.C.3).
+pub(super) const LONG_OVER_PAGES: u32 = 16;
 
 /// The permission to use the drive's memory goes from command to command (§III.C.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,9 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::weighted::WeightedAliasIndex;
 
-use super::{DiceStream, FileRequest, FileSizes, PageCounts, PageSpan, TraceShape, dice};
+use super::{DiceStream, FileRequest, FileSizes, OffsetDraw, PageCounts, PageSpan, TraceShape, dice};
 use crate::drive::{CommandKind, DriveError};
 
-const REQUEST_PAGES_MAX: u32 = 64;
 /// A file shorter than its request is drawn again so often.
 const DRAWS_MAX: u32 = 200;
 
@@ -18,6 +17,7 @@ const DRAWS_MAX: u32 = 200;
 struct KindDraws {
     pages: PageCounts,
     file: WeightedAliasIndex<f64>,
+    offsets: OffsetDraw,
 }
 
 impl KindDraws {
@@ -28,8 +28,9 @@ impl KindDraws {
             weights[file as usize] = f64::from(rank).powf(-zipf);
         }
         Ok(Self {
-            pages: PageCounts::with_mean(mean_pages, trace.size_sigma, REQUEST_PAGES_MAX)?,
+            pages: PageCounts::with_mean(mean_pages, trace.size_sigma, trace.request_pages_max)?,
             file: WeightedAliasIndex::new(weights).map_err(|error| DriveError::Plan(error.to_string()))?,
+            offsets: trace.offsets,
         })
     }
 
@@ -44,7 +45,12 @@ impl KindDraws {
             }
         }
         let pages = wanted.min(files.size(file));
-        files.span(file, dice.random_range(0..=files.size(file) - pages), pages)
+        let last = files.size(file) - pages;
+        let offset = match self.offsets {
+            OffsetDraw::Even => dice.random_range(0..=last),
+            OffsetDraw::NearFront => (dice.random::<f64>().powi(3) * f64::from(last + 1)) as u32,
+        };
+        files.span(file, offset.min(last), pages)
     }
 }
 
@@ -78,7 +84,33 @@ impl<'a> RequestSource<'a> {
 
     /// The pages of another write.
     pub fn write(&mut self) -> PageSpan {
-        self.writes.span(self.files, &mut self.dice)
+        self.span(CommandKind::Program)
+    }
+
+    /// Whether the next one reads or writes.
+    pub(super) fn kind(&mut self) -> CommandKind {
+        match self.dice.random_bool(self.read_share) {
+            true => CommandKind::Read,
+            false => CommandKind::Program,
+        }
+    }
+
+    /// The pages of another request of that kind.
+    pub(super) fn span(&mut self, kind: CommandKind) -> PageSpan {
+        let draws = if kind == CommandKind::Read { &self.reads } else { &self.writes };
+        draws.span(self.files, &mut self.dice)
+    }
+
+    /// The pages of another request of that kind that begins there, and ends with the file at the latest.
+    pub(super) fn span_from(&mut self, kind: CommandKind, (file, offset): (u32, u32)) -> PageSpan {
+        let draws = if kind == CommandKind::Read { &self.reads } else { &self.writes };
+        let pages = draws.pages.draw(&mut self.dice).min(self.files.size(file) - offset);
+        self.files.span(file, offset, pages)
+    }
+
+    /// Whether something happens that has that chance.
+    pub(super) fn happens(&mut self, chance: f64) -> bool {
+        self.dice.random_bool(chance)
     }
 }
 
@@ -86,17 +118,14 @@ impl Iterator for RequestSource<'_> {
     type Item = FileRequest;
 
     fn next(&mut self) -> Option<FileRequest> {
-        let (kind, draws) = match self.dice.random_bool(self.read_share) {
-            true => (CommandKind::Read, &self.reads),
-            false => (CommandKind::Program, &self.writes),
-        };
-        Some(FileRequest { kind, span: draws.span(self.files, &mut self.dice) })
+        let kind = self.kind();
+        Some(FileRequest { kind, span: self.span(kind) })
     }
 }
 
 /// The writes that make the files, some files at a time, in requests as long as those of the trace.
 pub fn first_writes(trace: &TraceShape, files: &FileSizes, seed: u64) -> Result<Vec<PageSpan>, DriveError> {
-    let lengths = PageCounts::with_mean(trace.write_pages_mean(), trace.size_sigma, REQUEST_PAGES_MAX)?;
+    let lengths = PageCounts::with_mean(trace.write_pages_mean(), trace.size_sigma, trace.request_pages_max)?;
     let mut dice = dice(seed, DiceStream::FirstWrites);
     let (mut writes, mut unwritten, mut open) = (Vec::new(), 0..files.files(), Vec::new());
     loop {

@@ -3,15 +3,17 @@
 //! Invariant: what is drawn depends on the trace, the seed and the number of the draw alone, so that every store is asked for
 //! the same.
 
+mod bursts;
 mod draws;
 mod files;
 mod page_counts;
 mod traces;
 
+pub use bursts::{BURSTS, BurstShape, BurstSource};
 pub use draws::{RequestSource, first_writes, overwrites};
 pub use files::FileSizes;
 pub use page_counts::PageCounts;
-pub use traces::{TRACES, TraceShape};
+pub use traces::{OffsetDraw, TRACES, TraceShape};
 
 use super::CommandKind;
 

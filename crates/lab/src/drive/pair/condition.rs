@@ -2,7 +2,7 @@
 
 use super::StoragePair;
 use crate::drive::load::{FileSizes, PageSpan, RequestSource};
-use crate::drive::{DriveError, DriveShape, PendingTimes, PlannedRequest, ShadowedStore};
+use crate::drive::{DriveError, DriveShape, DriveTimes, PendingTimes, PlannedRequest, ShadowedStore};
 
 /// Pages of a request that fills a file.
 const FILL_PAGES: u32 = 64;
@@ -18,7 +18,7 @@ pub fn condition(
 ) -> Result<(), DriveError> {
     let log = pair.store.log.shape();
     let shape = DriveShape { channels: log.channels, ..DriveShape::eight_channels(log.dies_per_channel, 1) };
-    let (planned, pending) = (PlannedRequest::default(), PendingTimes::none(shape));
+    let (planned, pending) = (PlannedRequest::default(), PendingTimes::none(shape, DriveTimes::TABLE_I));
     let mut before = Conditioner { pair, planned, pending, channel: 0 };
     for file in 0..files.files() {
         for offset in (0..files.size(file)).step_by(FILL_PAGES as usize) {

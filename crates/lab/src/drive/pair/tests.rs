@@ -1,12 +1,12 @@
 use super::*;
 use crate::drive::load::{FileSizes, RequestSource, TRACES};
-use crate::drive::{DriveShape, DriveSwitches, PlayPlan, RequestArrivals, ShadowedStore, play};
+use crate::drive::{DieOverlap, DriveShape, DriveSwitches, DriveTimes, PlayPlan, RequestArrivals, ShadowedStore, play};
 
 /// 8 channels of 64 blocks of 32 pages: a second's work.
 const SHAPE: LogShape = LogShape { channels: 8, dies_per_channel: 2, blocks_per_channel: 64, pages_per_block: 32 };
 
 fn idle() -> PendingTimes {
-    PendingTimes::none(DriveShape::eight_channels(2, 1))
+    PendingTimes::none(DriveShape::eight_channels(2, 1), DriveTimes::TABLE_I)
 }
 
 fn rules() -> impl Iterator<Item = CollectionRule> {
@@ -34,7 +34,7 @@ fn plan() -> PlayPlan {
     PlayPlan {
         shape: DriveShape::eight_channels(2, 1),
         times: DriveTimes::TABLE_I,
-        switches: DriveSwitches { overlap: true, ..DriveSwitches::default() },
+        switches: DriveSwitches { overlap: DieOverlap::Always, ..DriveSwitches::default() },
         arrivals: RequestArrivals::Poisson { mean_gap_ns: 4e6 },
         dropped: 100,
         seed: 3,

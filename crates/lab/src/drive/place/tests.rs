@@ -3,11 +3,16 @@ use crate::drive::load::{RequestSource, TRACES, first_writes, overwrites};
 use crate::drive::{DriveModel, DriveSwitches, DriveTimes, PageCommand, ShadowedStore};
 
 const SHAPE: DriveShape = DriveShape::eight_channels(2, 2);
-const ALL: [FilePlacement; 10] = [
+const ALL: [FilePlacement; 15] = [
     FilePlacement::ROUND_ROBIN,
     FilePlacement::ROUND_ROBIN_STRIPED,
     FilePlacement::STATIC,
     FilePlacement::FAIRNESS,
+    FilePlacement::READ_BUSY,
+    FilePlacement::HYBRID,
+    FilePlacement::FAIRNESS_BY_TIME,
+    FilePlacement::READ_BUSY_BY_TIME,
+    FilePlacement::HYBRID_BY_TIME,
     FilePlacement::DEPTH,
     FilePlacement::FAIR_PLUS,
     FilePlacement::READ_BUSY_PLUS,
@@ -17,7 +22,7 @@ const ALL: [FilePlacement; 10] = [
 ];
 
 fn idle() -> PendingTimes {
-    PendingTimes::none(SHAPE)
+    PendingTimes::none(SHAPE, DriveTimes::TABLE_I)
 }
 
 fn store(placement: FilePlacement, files: &FileSizes) -> ShadowedStore<SpreadFiles> {

@@ -1,19 +1,19 @@
 use super::*;
 use crate::drive::load::{FileSizes, PageSpan, RequestSource, TRACES, first_writes};
 use crate::drive::place::{FilePlacement, SpreadFiles};
-use crate::drive::{BackgroundStep, PendingTimes};
+use crate::drive::{BackgroundStep, DieOverlap, PendingTimes};
 
 const SHAPE: DriveShape = DriveShape::eight_channels(2, 2);
 
 fn idle() -> PendingTimes {
-    PendingTimes::none(SHAPE)
+    PendingTimes::none(SHAPE, DriveTimes::TABLE_I)
 }
 
 fn plan(arrivals: RequestArrivals) -> PlayPlan {
     PlayPlan {
         shape: SHAPE,
         times: DriveTimes::TABLE_I,
-        switches: DriveSwitches { overlap: true, ..DriveSwitches::default() },
+        switches: DriveSwitches { overlap: DieOverlap::Always, ..DriveSwitches::default() },
         arrivals,
         dropped: 200,
         seed: 1,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::drive::PermissionExchange;
+use crate::drive::{DieOverlap, PermissionExchange};
 
 const READ: u64 = 60_000;
 const BUS: u64 = 102_400;
@@ -9,7 +9,7 @@ fn drive(switches: DriveSwitches) -> DriveModel {
     DriveModel::new(DriveShape::eight_channels(2, 2), DriveTimes::TABLE_I, switches)
 }
 
-const OVERLAP: DriveSwitches = DriveSwitches { overlap: true, exchange: None, read_priority: false };
+const OVERLAP: DriveSwitches = DriveSwitches { overlap: DieOverlap::Always, exchange: None, read_priority: false };
 
 fn command(kind: CommandKind, channel: u8, die: u8, pages: u8) -> PageCommand {
     PageCommand { kind, channel, die, pages }
@@ -113,7 +113,7 @@ fn a_die_is_pending_for_what_was_asked_until_it_is_done() {
     drive.submit(&[command(CommandKind::Read, 2, 1, 2), command(CommandKind::Program, 2, 1, 1)]);
     drive.submit(&programs(&[(2, 0)]));
     let of =
-        |drive: &DriveModel| [(2, 1), (2, 0), (3, 0)].map(|(channel, die)| drive.pending().of_die_ns(channel, die));
+        |drive: &DriveModel| [(2, 1), (2, 0), (3, 0)].map(|(channel, die)| drive.pending().of_die_ns(channel, die, 0));
     assert_eq!(of(&drive), [2 * BUS + PROGRAM, PROGRAM, 0]);
     ends(&mut drive);
     assert_eq!(of(&drive), [0; 3]);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::load_of_drive::{at_load, drive_told, response_cells};
 use crate::drive::load::{FileSizes, RequestSource, TraceShape, first_writes, overwrites};
 use crate::drive::place::{FilePlacement, SpreadFiles};
-use crate::drive::{DriveShape, PendingTimes, PlannedRequest, PlayedRequests, ShadowedStore, play};
+use crate::drive::{DriveShape, DriveTimes, PendingTimes, PlannedRequest, PlayedRequests, ShadowedStore, play};
 use crate::experiment::{ExperimentError, Parameters};
 
 pub const FILES: usize = 4_000;
@@ -49,7 +49,7 @@ pub fn run(
     let files = FileSizes::count(trace, seed, FILES)?;
     let store = SpreadFiles::new(placement, SHAPE, PAGES_PER_BLOCK, &files)?;
     let (mut store, mut planned) = (ShadowedStore::new(store, files.pages()), PlannedRequest::default());
-    let pending = PendingTimes::none(SHAPE);
+    let pending = PendingTimes::none(SHAPE, DriveTimes::TABLE_I);
     for write in first_writes(trace, &files, seed)?.iter().chain(&overwrites(trace, &files, seed)?) {
         store.write(write, &pending, &mut planned)?;
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::drive::load::FileSizes;
 use crate::drive::place::{FilePlacement, SpreadFiles};
-use crate::drive::{DriveShape, PendingTimes, PlannedRequest, ShadowedStore};
+use crate::drive::{DriveShape, DriveTimes, PendingTimes, PlannedRequest, ShadowedStore};
 use crate::experiment::{Bar, Experiment, ExperimentError, Job, Outcome, Parameters, Results, Row};
 
 pub const CO_FIG1: Experiment = Experiment {
@@ -58,7 +58,11 @@ fn spread(placement: FilePlacement) -> Result<SpreadOfFile, ExperimentError> {
     let mut written = [0; 2];
     for (file, pages) in WRITES {
         let offset = &mut written[file as usize];
-        store.write(&files.span(file, *offset, pages), &PendingTimes::none(SHAPE), &mut planned)?;
+        store.write(
+            &files.span(file, *offset, pages),
+            &PendingTimes::none(SHAPE, DriveTimes::TABLE_I),
+            &mut planned,
+        )?;
         *offset += pages;
     }
     for file in 0..files.files() {

@@ -2,7 +2,9 @@
 //! means the same with every trace.
 
 use crate::drive::load::{FileRequest, RequestSource, TraceShape};
-use crate::drive::{CommandKind, DriveShape, DriveSwitches, DriveTimes, PlayPlan, PlayedRequests, RequestArrivals};
+use crate::drive::{
+    CommandKind, DieOverlap, DriveShape, DriveSwitches, DriveTimes, PlayPlan, PlayedRequests, RequestArrivals,
+};
 use crate::experiment::Parameters;
 
 /// How busy the requests' pages would keep the channels, if each were one die.
@@ -29,7 +31,7 @@ pub fn at_load(load: f64, shape: DriveShape, requests: &RequestSource, count: us
     PlayPlan {
         shape,
         times: DriveTimes::TABLE_I,
-        switches: DriveSwitches { overlap: true, ..DriveSwitches::default() },
+        switches: DriveSwitches { overlap: DieOverlap::Always, ..DriveSwitches::default() },
         arrivals: RequestArrivals::Poisson { mean_gap_ns: mean_gap_ns(load, shape.channels, requests.clone(), count) },
         dropped: count / DROPPED_OF,
         seed,
