@@ -21,7 +21,7 @@ pub use pending::PendingTimes;
 pub use play::{PlayPlan, PlayedRequests, RequestArrivals, ResponseTimes, play};
 pub use queues::DriveModel;
 pub use shadow::ShadowedStore;
-pub use shape::{DieOverlap, DriveShape, DriveSwitches, DriveTimes, PermissionExchange};
+pub use shape::{DieOverlap, DriveShape, DriveSwitches, DriveTimes, LONG_OVER_PAGES, PermissionExchange};
 pub use store::{PageStore, PlannedRequest};
 
 /// Why the model stops.

@@ -94,7 +94,7 @@ impl DieOverlap {
 }
 
 /// A request of more pages than these is a long one (§III.C.3).
-pub(super) const LONG_OVER_PAGES: u32 = 16;
+pub const LONG_OVER_PAGES: u32 = 16;
 
 /// The permission to use the drive's memory goes from command to command (§III.C.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

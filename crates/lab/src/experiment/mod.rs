@@ -13,7 +13,7 @@ mod schemes;
 mod workload;
 
 pub use job::{Job, Results, run};
-pub use outcome::{Axis, Bar, Outcome, Parameters, Plot, Row, Series, Table};
+pub use outcome::{Axis, Bar, ColumnPlot, ColumnSeries, Outcome, Parameters, Plot, Row, Series, Table};
 
 use crate::drive::DriveError;
 use crate::layers::LayerError;
@@ -33,7 +33,7 @@ pub struct Experiment {
 }
 
 /// All there are.
-pub const ALL: [Experiment; 35] = [
+pub const ALL: [Experiment; 36] = [
     flexfs::table1::TABLE1,
     flexfs::fig4::FIG4,
     flexfs::fig6::FIG6,
@@ -68,6 +68,7 @@ pub const ALL: [Experiment; 35] = [
     codesign::fig3::CO_FIG3,
     codesign::fig6::CO_FIG6,
     codesign::fig7::CO_FIG7,
+    codesign::fig8::CO_FIG8,
     codesign::real::CO_REAL,
 ];
 

@@ -14,6 +14,7 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     pub tables: Vec<Table>,
     pub plots: Vec<Plot>,
+    pub column_plots: Vec<ColumnPlot>,
 }
 
 /// A figure, beside the paper's.
@@ -184,6 +185,24 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Whether each point has a mark of its own.
     pub marked: bool,
+}
+
+/// Columns in groups, one of each series in each group.
+#[derive(Clone, Debug)]
+pub struct ColumnPlot {
+    /// Its file's name without the ending.
+    pub name: String,
+    pub title: String,
+    pub groups: Vec<&'static str>,
+    pub y: Axis,
+    pub series: Vec<ColumnSeries>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ColumnSeries {
+    pub name: String,
+    /// Of each group.
+    pub heights: Vec<f64>,
 }
 
 #[cfg(test)]

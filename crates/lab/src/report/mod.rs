@@ -51,6 +51,9 @@ pub fn write(dir: &Path, findings: &[Finding]) -> Result<(), ReportError> {
         for figure in &outcome.plots {
             put(&file_name(experiment, &figure.name, "svg"), &plot::svg(figure)?)?;
         }
+        for figure in &outcome.column_plots {
+            put(&file_name(experiment, &figure.name, "svg"), &plot::svg_of_columns(figure)?)?;
+        }
     }
     put("index.html", &page::html(findings)?)
 }
@@ -73,7 +76,7 @@ fn csv(table: &Table) -> Result<String, ReportError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Axis, Bar, Parameters, Plot, Row, Series, named};
+    use crate::experiment::{Axis, Bar, ColumnPlot, ColumnSeries, Parameters, Plot, Row, Series, named};
 
     fn findings() -> Vec<Finding> {
         let parameters = Parameters::default().with("chip", "a & b");
@@ -90,7 +93,15 @@ mod tests {
             series: vec![series("one", true), series("two", false)],
         };
         let open = Row::shown("erases", 5.0, "", &parameters).bar(Bar::AtMost(4.0)).open("no trace < yet");
-        let outcome = Outcome { rows: vec![good, bad, open], tables: vec![table], plots: vec![figure] };
+        let columns = |name: &str| ColumnSeries { name: name.into(), heights: vec![3.0, -1.0] };
+        let column_plots = vec![ColumnPlot {
+            name: "c".into(),
+            title: "Columns".into(),
+            groups: vec!["left", "right"],
+            y: Axis { label: "gain", from: -2.0, to: 4.0 },
+            series: vec![columns("three"), columns("four")],
+        }];
+        let outcome = Outcome { rows: vec![good, bad, open], tables: vec![table], plots: vec![figure], column_plots };
         vec![Finding { experiment: named("fig10").unwrap(), outcome, missing: vec!["fig10.x.y".into()] }]
     }
 
@@ -103,6 +114,8 @@ mod tests {
         assert_eq!(read("fig10-t.csv"), "a,b\n\"1,5\",2\n");
         let svg = read("fig10-p.svg");
         assert!(["A title", "time (s)", "one", "two"].iter().all(|text| svg.contains(text)), "{svg}");
+        let svg = read("fig10-c.svg");
+        assert!(["Columns", "gain", "three", "four", "left", "right"].iter().all(|text| svg.contains(text)), "{svg}");
         let page = read("index.html");
         for text in [
             "speed &lt;fast&gt;",

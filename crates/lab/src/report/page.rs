@@ -52,6 +52,9 @@ fn section(page: &mut String, finding: &Finding) -> Result<(), ReportError> {
     for figure in &outcome.plots {
         page.push_str(&format!("<figure>{}</figure>\n", plot::svg(figure)?));
     }
+    for figure in &outcome.column_plots {
+        page.push_str(&format!("<figure>{}</figure>\n", plot::svg_of_columns(figure)?));
+    }
     let link = |name: &str| format!("<a href=\"{name}\">{name}</a>");
     let tables: Vec<String> =
         outcome.tables.iter().map(|table| link(&file_name(experiment, &table.name, "csv"))).collect();

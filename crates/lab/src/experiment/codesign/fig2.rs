@@ -1,7 +1,8 @@
 //! The co-design paper's Fig. 2: how unevenly Round-Robin spreads files, and how long requests take on that drive. Invariant: a
 //! placement is told nothing of the load, and each page that is read is compared.
 
-use super::even_load::{EvenLoadRun, RATE_STEP, RATES, RESPONSES_HEADER, response_lines, run, told};
+use super::even_load::{EvenLoadRun, RESPONSES_HEADER, response_lines, run, told};
+use super::laid_files::{FileSpread, RATE_STEP, RATES};
 use super::load_of_drive::{LOADS, SEEDS};
 use crate::drive::load::{TRACES, TraceShape};
 use crate::drive::place::FilePlacement;
@@ -76,7 +77,7 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
                 by_seed.push((seed, found));
             }
             if let Some((_, first)) = by_seed.first() {
-                series.push(rates_of(&placement, first));
+                series.push(rates_of(&placement, &first.spread));
                 outcome.rows.extend(rows(number, trace, &placement, &by_seed));
             }
         }
@@ -90,9 +91,9 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
     Ok(outcome)
 }
 
-fn rates_of(placement: &FilePlacement, found: &EvenLoadRun) -> Series {
-    let share = |files: &u64| 100.0 * *files as f64 / found.files as f64;
-    let points = (0..).zip(&found.up_to).map(|(step, files)| (f64::from(step) * RATE_STEP, share(files)));
+fn rates_of(placement: &FilePlacement, spread: &FileSpread) -> Series {
+    let points = (0..).zip(&spread.up_to);
+    let points = points.map(|(step, &files)| (f64::from(step) * RATE_STEP, spread.percent(files)));
     Series { name: placement.name.into(), points: points.collect(), marked: true }
 }
 
@@ -114,12 +115,11 @@ fn rows(number: usize, trace: &TraceShape, placement: &FilePlacement, by_seed: &
     let is_round_robin = *placement == FilePlacement::ROUND_ROBIN;
     let mut rows = Vec::new();
     for (seed, found) in by_seed {
-        let share = |what: &str, files: u64| {
-            shown(format!("{what}, seed {seed}"), 100.0 * files as f64 / found.files as f64, "%")
-        };
+        let spread = &found.spread;
+        let share = |what: &str, files: u64| shown(format!("{what}, seed {seed}"), spread.percent(files), "%");
         let (uneven, over_one) =
-            (share("uneven files", found.uneven), share("files with a rate over 1", found.over_one));
-        let by_many = share("files with a channel over 2 pages ahead", found.by_many);
+            (share("uneven files", spread.uneven), share("files with a rate over 1", spread.over_one));
+        let by_many = share("files with a channel over 2 pages ahead", spread.by_many);
         let near = |row: Row, paper: f64| row.paper(paper).bar(Bar::Between(paper - 3.0, paper + 3.0));
         match of_paper(trace).filter(|_| is_round_robin) {
             Some((of_uneven, of_over_one)) => {
@@ -133,9 +133,9 @@ fn rows(number: usize, trace: &TraceShape, placement: &FilePlacement, by_seed: &
             None => rows.extend([uneven, over_one, by_many]),
         }
         if is_round_robin {
-            rows.push(share("uneven, two pages of a channel held to be even", found.uneven_beyond_two));
+            rows.push(share("uneven, two pages of a channel held to be even", spread.uneven_beyond_two));
             let apart = format!("pages written per channel, most less least, seed {seed}");
-            rows.push(shown(apart, found.channels_apart as f64, "").bar(Bar::AtMost(1.0)));
+            rows.push(shown(apart, spread.channels_apart as f64, "").bar(Bar::AtMost(1.0)));
         }
     }
     rows.extend(LOADS.into_iter().enumerate().filter_map(|(at, load)| {

@@ -10,7 +10,8 @@ use flexfs_core::{FormatOptions, Fs, Ino, MountOptions, NewNode, Policy, ROOT_IN
 use nand::Nand;
 use serde::{Deserialize, Serialize};
 
-use super::even_load::{DIFFERENCE_MANY, FILES};
+use super::even_load::FILES;
+use super::laid_files::DIFFERENCE_MANY;
 use super::real::{bytes_of, one_bit_profile, told};
 use crate::drive::load::{FileSizes, TRACES, TraceShape, first_writes, overwrites};
 use crate::experiment::{Bar, Experiment, ExperimentError, Job, Outcome, Parameters, Results, Row};

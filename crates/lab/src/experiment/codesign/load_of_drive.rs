@@ -14,10 +14,10 @@ pub const LOADS: [f64; 2] = [0.10, 0.35];
 pub const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 
 /// A tenth of the requests come before what is measured.
-const DROPPED_OF: usize = 10;
+pub const DROPPED_OF: usize = 10;
 
 /// The mean gap between requests at a load: Σ (102.4 µs × pages read + 800 µs × pages written) / requests / channels / load.
-fn mean_gap_ns(load: f64, channels: u8, requests: impl Iterator<Item = FileRequest>, count: usize) -> f64 {
+pub fn mean_gap_ns(load: f64, channels: u8, requests: impl Iterator<Item = FileRequest>, count: usize) -> f64 {
     let times = DriveTimes::TABLE_I;
     let busy = |request: FileRequest| match request.kind {
         CommandKind::Read => times.bus_ns * u64::from(request.span.pages),

@@ -127,5 +127,5 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
         header: vec!["when", "slc", "native_full", "native_open", "free"],
         rows: vec![told("before", &before), told("after", &after)],
     };
-    Ok(Outcome { rows, tables: vec![table], plots: Vec::new() })
+    Ok(Outcome { rows, tables: vec![table], ..Outcome::default() })
 }

@@ -109,5 +109,5 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
             Series { name: "ours".into(), points: points(&alphas), marked: true },
         ],
     };
-    Ok(Outcome { rows, tables: vec![table], plots: vec![plot] })
+    Ok(Outcome { rows, tables: vec![table], plots: vec![plot], ..Outcome::default() })
 }

@@ -175,5 +175,5 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
         header: vec!["operation", "paper_us", "ours_us"],
         rows: rows.iter().map(told).collect(),
     };
-    Ok(Outcome { tables: if rows.is_empty() { Vec::new() } else { vec![table] }, rows, plots: Vec::new() })
+    Ok(Outcome { tables: if rows.is_empty() { Vec::new() } else { vec![table] }, rows, ..Outcome::default() })
 }

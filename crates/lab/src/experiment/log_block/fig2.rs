@@ -161,5 +161,5 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
     }
     let header = vec!["operation", "reads", "programs", "erases", "free_blocks_gained", "map_programs"];
     let table = Table { name: "operations".into(), header, rows: table };
-    Ok(Outcome { tables: if rows.is_empty() { Vec::new() } else { vec![table] }, rows, plots: Vec::new() })
+    Ok(Outcome { tables: if rows.is_empty() { Vec::new() } else { vec![table] }, rows, ..Outcome::default() })
 }

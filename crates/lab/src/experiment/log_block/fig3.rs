@@ -108,5 +108,5 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
         header: vec!["block", "before", "after"],
         rows: merged.changes.iter().map(told).collect(),
     };
-    Ok(Outcome { rows, tables: vec![table], plots: Vec::new() })
+    Ok(Outcome { rows, tables: vec![table], ..Outcome::default() })
 }

@@ -67,5 +67,5 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
         }
     }
     let table = Table { name: "memory".into(), header: vec!["scheme", "chip", "bytes"], rows: table };
-    Ok(Outcome { tables: if rows.is_empty() { Vec::new() } else { vec![table] }, rows, plots: Vec::new() })
+    Ok(Outcome { tables: if rows.is_empty() { Vec::new() } else { vec![table] }, rows, ..Outcome::default() })
 }

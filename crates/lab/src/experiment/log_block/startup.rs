@@ -92,5 +92,5 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
     }
     let header = vec!["scheme", "chip", "reads", "reads_of_data_blocks"];
     let table = Table { name: "reads".into(), header, rows: table };
-    Ok(Outcome { tables: if rows.is_empty() { Vec::new() } else { vec![table] }, rows, plots: Vec::new() })
+    Ok(Outcome { tables: if rows.is_empty() { Vec::new() } else { vec![table] }, rows, ..Outcome::default() })
 }

@@ -75,5 +75,5 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
     }
     let header = vec!["trace", "what", "paper", "mean", "least", "most"];
     let table = Table { name: "traces".into(), header, rows: table };
-    Ok(Outcome { tables: if rows.is_empty() { Vec::new() } else { vec![table] }, rows, plots: Vec::new() })
+    Ok(Outcome { tables: if rows.is_empty() { Vec::new() } else { vec![table] }, rows, ..Outcome::default() })
 }
