@@ -45,7 +45,7 @@ pub(super) struct ChannelRequests {
     /// The turn of lanes: units of callers' data begun since mount.
     pub turn: u64,
     /// The rule that chooses channels, and its turn.
-    rule: ChannelRule,
+    pub rule: ChannelRule,
     pub rule_turn: u64,
     /// Pages given to each channel since mount, and by the request under way.
     pub issued: [u64; CHANNELS_MAX],

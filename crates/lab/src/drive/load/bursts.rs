@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_come_again_and_requests_go_on_as_often_as_the_shape_says() {
+    fn reads_come_again_and_requests_go_on_as_often_as_said() {
         for shape in &BURSTS {
             let files = FileSizes::count(&shape.trace, 3, shape.files).unwrap();
             let requests: Vec<_> = BurstSource::new(shape, &files, 3).unwrap().take(20_000).collect();

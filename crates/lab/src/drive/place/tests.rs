@@ -136,7 +136,17 @@ fn window_plus_keeps_neighbours_on_channels_of_their_own() {
 #[test]
 fn a_busy_channel_gets_no_page_under_the_rules_that_see_it() {
     let files = FileSizes::of([64].into_iter());
-    for placement in [FilePlacement::FAIR_PLUS, FilePlacement::READ_BUSY_PLUS, FilePlacement::WINDOW_PLUS] {
+    let seeing = [
+        FilePlacement::READ_BUSY,
+        FilePlacement::HYBRID,
+        FilePlacement::FAIRNESS_BY_TIME,
+        FilePlacement::READ_BUSY_BY_TIME,
+        FilePlacement::HYBRID_BY_TIME,
+        FilePlacement::FAIR_PLUS,
+        FilePlacement::READ_BUSY_PLUS,
+        FilePlacement::WINDOW_PLUS,
+    ];
+    for placement in seeing {
         let mut store = store(placement, &files);
         let mut drive = DriveModel::new(SHAPE, DriveTimes::TABLE_I, DriveSwitches::default());
         let busy = [0, 1, 3, 4, 5, 6, 7].into_iter().flat_map(|channel| [0, 1].map(|die| (channel, die)));
@@ -146,6 +156,24 @@ fn a_busy_channel_gets_no_page_under_the_rules_that_see_it() {
         store.write(&files.span(0, 9, 1), drive.pending(), &mut planned).unwrap();
         assert_eq!(planned.commands[0].channel, 2, "{}", placement.name);
     }
+}
+
+/// By the letter only reads count, and all pages of the request go to the channels without; by time pending the request's own pages
+/// fill these up, too.
+#[test]
+fn read_busy_by_time_counts_the_pages_of_the_request() {
+    let files = FileSizes::of([64].into_iter());
+    let channels = |placement| {
+        let mut store = store(placement, &files);
+        let mut drive = DriveModel::new(SHAPE, DriveTimes::TABLE_I, DriveSwitches::default());
+        let busy = [0, 1, 3, 4, 5, 7].map(|channel| PageCommand { kind: CommandKind::Read, channel, die: 0, pages: 1 });
+        drive.submit(&busy);
+        let mut planned = PlannedRequest::default();
+        store.write(&files.span(0, 0, 4), drive.pending(), &mut planned).unwrap();
+        planned.commands.iter().map(|command| command.channel).collect::<Vec<_>>()
+    };
+    assert_eq!(channels(FilePlacement::READ_BUSY), [2, 6, 2, 6]);
+    assert_eq!(channels(FilePlacement::READ_BUSY_BY_TIME), [2, 6, 7, 0]);
 }
 
 #[test]

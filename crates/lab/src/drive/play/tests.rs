@@ -57,10 +57,22 @@ fn a_request_alone_takes_the_time_of_its_slowest_channel() {
 fn throughput_times_response_is_the_number_outstanding() {
     for outstanding in [1, 16] {
         let found = played(RequestArrivals::Outstanding(outstanding));
-        let throughput = found.requests as f64 / (found.elapsed_ns as f64 / 1e3);
-        let product = throughput * found.all.mean_us;
+        let product = found.per_s * found.all.mean_us / 1e6;
         assert!((product / f64::from(outstanding) - 1.0).abs() < 0.02, "{product}, not {outstanding}");
     }
+}
+
+/// As many requests come in as much time, and wait for each other.
+#[test]
+fn requests_of_a_burst_come_together() {
+    let (mean_gap_ns, requests) = (20e6, 5_000.0);
+    let alone = played(RequestArrivals::Bursts { mean_gap_ns, requests_mean: 1.0 });
+    let together = played(RequestArrivals::Bursts { mean_gap_ns, requests_mean: 8.0 });
+    for found in [alone, together] {
+        let gap_ns = found.elapsed_ns as f64 / requests;
+        assert!((gap_ns / mean_gap_ns - 1.0).abs() < 0.15, "{gap_ns} ns");
+    }
+    assert!(together.all.mean_us > 2.0 * alone.all.mean_us, "{} and {} µs", together.all.mean_us, alone.all.mean_us);
 }
 
 #[test]

@@ -108,6 +108,18 @@ fn long_requests_take_the_permission_once_a_channel() {
 }
 
 #[test]
+fn long_requests_overlap_where_only_these_may() {
+    let switches = DriveSwitches { overlap: DieOverlap::LongRequests, ..DriveSwitches::default() };
+    let on_one_die = |pages: u64| reads(&vec![(0, 0); pages as usize]);
+    assert_eq!(end_of(switches, &on_one_die(16)), 16 * (READ + BUS));
+    assert_eq!(end_of(switches, &on_one_die(17)), READ + 17 * BUS);
+    let mut drive = drive(switches);
+    drive.submit(&on_one_die(17));
+    drive.submit(&on_one_die(1));
+    assert_eq!(ends(&mut drive)[1].1, READ + 17 * BUS + READ + BUS, "a short request behind a long one");
+}
+
+#[test]
 fn a_die_is_pending_for_what_was_asked_until_it_is_done() {
     let mut drive = drive(OVERLAP);
     drive.submit(&[command(CommandKind::Read, 2, 1, 2), command(CommandKind::Program, 2, 1, 1)]);
@@ -115,8 +127,11 @@ fn a_die_is_pending_for_what_was_asked_until_it_is_done() {
     let of =
         |drive: &DriveModel| [(2, 1), (2, 0), (3, 0)].map(|(channel, die)| drive.pending().of_die_ns(channel, die, 0));
     assert_eq!(of(&drive), [2 * BUS + PROGRAM, PROGRAM, 0]);
+    assert_eq!([2, 3].map(|channel| drive.pending().reads_of_channel(channel)), [2, 0]);
+    assert_eq!(drive.pending().of_die_ns(3, 0, 2), 2 * PROGRAM, "with two pages besides");
     ends(&mut drive);
     assert_eq!(of(&drive), [0; 3]);
+    assert_eq!(drive.pending().reads_of_channel(2), 0);
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
         }
     }
     if lines.is_empty() {
-        return Ok(outcome);
+        return Ok(Outcome::default());
     }
     outcome.rows.extend(means_of_traces(&means));
     outcome.rows.extend(means_in_bursts(results)?);
@@ -135,7 +135,8 @@ fn inverted() -> Vec<Row> {
         {
             let name = format!("the paper's {}: {what} gain in throughput, from its response", gain.scheme);
             let ours = 100.0 * (1.0 / (1.0 - response / 100.0) - 1.0);
-            let bar = Bar::Between(throughput - INVERTED_POINTS, throughput + INVERTED_POINTS);
+            let hundredths = |figure: f64| (100.0 * figure).round() / 100.0;
+            let bar = Bar::Between(hundredths(throughput - INVERTED_POINTS), hundredths(throughput + INVERTED_POINTS));
             let parameters = Parameters::default().with("response", format!("{response} % shorter"));
             rows.push(Row::shown(name, ours, "%", &parameters).paper(throughput).bar(bar));
         }

@@ -1,14 +1,13 @@
 //! The paper's schemes by the letter, under requests that come evenly, beside its figures. Invariant: a scheme's gain is the mean
 //! of the seeds, trace by trace, and each of the paper's figures has the reason of the difference.
 
-use super::super::even_load::{run, told};
+use super::super::even_load::{EvenLoadRun, RESPONSES_HEADER, response_lines, run, told};
 use super::super::load_of_drive::{LOADS, SEEDS};
 use super::super::paper_gains::PAPER_GAINS;
 use super::{against, against_by, gains_plot, job_name};
-use crate::drive::PlayedRequests;
 use crate::drive::load::TRACES;
 use crate::drive::place::FilePlacement;
-use crate::experiment::{ExperimentError, Job, Outcome, Results, Row};
+use crate::experiment::{ExperimentError, Job, Outcome, Results, Row, Table};
 
 /// The schemes in the order of the paper's gains, and why theirs are others here.
 const SCHEMES: [(&str, FilePlacement, &str); 4] = [
@@ -60,10 +59,9 @@ pub fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
                 rows.push(Row::shown(row, ours, "%", &parameters).paper(paper).because(reason));
             }
         }
-        let figures: [(&str, fn(&PlayedRequests) -> f64); 2] =
-            [("mean response", |played| played.all.mean_us), ("reads", |played| played.reads.mean_us)];
-        for (what, figure) in figures {
-            let over_static = against_by(results, "fairness", "static", at, figure)?;
+        let all = against(results, "fairness", "static", at)?;
+        let reads = against_by(results, "fairness", "static", at, |played| played.reads.mean_us)?;
+        for (what, over_static) in [("mean response", all), ("reads", reads)] {
             rows.extend(TRACES.iter().zip(over_static).map(|(trace, ours)| {
                 let row = format!("{} at {load}, fairness by the letter: {what} against static striping", trace.name);
                 Row::shown(row, ours, "%", &told(trace, &FilePlacement::FAIRNESS))
@@ -74,5 +72,19 @@ pub fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
             column_plots.push(gains_plot(&format!("letter-{load}"), &title, (-80.0, 60.0), series));
         }
     }
-    Ok(Outcome { rows, column_plots, ..Outcome::default() })
+    Ok(Outcome { rows, column_plots, tables: table(results)?.into_iter().collect(), ..Outcome::default() })
+}
+
+/// The responses of each run; nothing where there is none.
+fn table(results: &Results) -> Result<Option<Table>, ExperimentError> {
+    let mut rows = Vec::new();
+    for trace in &TRACES {
+        for (name, placement, _) in SCHEMES.into_iter().filter(|(name, ..)| *name != "depth") {
+            for seed in SEEDS {
+                let Some(found) = results.get::<EvenLoadRun>(&job_name(trace, name, seed))? else { continue };
+                rows.extend(response_lines(trace, &placement, &LOADS, seed, &found));
+            }
+        }
+    }
+    Ok((!rows.is_empty()).then(|| Table { name: "letter".into(), header: RESPONSES_HEADER.into(), rows }))
 }
