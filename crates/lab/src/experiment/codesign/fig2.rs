@@ -2,7 +2,7 @@
 //! placement is told nothing of the load, and each page that is read is compared.
 
 use super::even_load::{EvenLoadRun, RESPONSES_HEADER, response_lines, run, told};
-use super::laid_files::{FileSpread, RATE_STEP, RATES};
+use super::laid_files::{BY_MANY_MOST, FileSpread, OVER_ONE_MOST, RATE_STEP, RATES, share_of_paper};
 use super::load_of_drive::{LOADS, SEEDS};
 use crate::drive::load::{TRACES, TraceShape};
 use crate::drive::place::FilePlacement;
@@ -32,22 +32,9 @@ const PLACEMENTS: [(&str, FilePlacement, &[f64]); 6] = [
     ("striped-plus", FilePlacement::STRIPED_PLUS, &[]),
     ("window-plus", FilePlacement::WINDOW_PLUS, &[]),
 ];
-/// Percent of the files that may have a rate over 1, and a channel over 2 pages ahead, under a placement that knows the file.
-const OVER_ONE_MOST: f64 = 0.1;
-const BY_MANY_MOST: f64 = 5.0;
-
 /// Mean responses under Round-Robin, µs, at each load, in the order of the traces; and how far ours may be from them.
 const RESPONSES_US: [[f64; 4]; 2] = [[760.0, 825.0, 297.0, 477.0], [1_031.0, 1_024.0, 394.0, 558.0]];
 const RESPONSES_PERCENT: f64 = 5.0;
-
-/// Percent of the files that the paper finds uneven, and with a rate over 1: of Exchange and MSNStorage.
-fn of_paper(trace: &TraceShape) -> Option<(f64, f64)> {
-    match trace.name {
-        "exchange" => Some((26.0, 6.3)),
-        "msnstorage" => Some((67.0, 27.9)),
-        _ => None,
-    }
-}
 
 fn job_name(trace: &TraceShape, placement: &str, seed: u64) -> String {
     format!("co-fig2.{}-{placement}-{seed}", trace.name)
@@ -121,7 +108,7 @@ fn rows(number: usize, trace: &TraceShape, placement: &FilePlacement, by_seed: &
             (share("uneven files", spread.uneven), share("files with a rate over 1", spread.over_one));
         let by_many = share("files with a channel over 2 pages ahead", spread.by_many);
         let near = |row: Row, paper: f64| row.paper(paper).bar(Bar::Between(paper - 3.0, paper + 3.0));
-        match of_paper(trace).filter(|_| is_round_robin) {
+        match share_of_paper(trace).filter(|_| is_round_robin) {
             Some((of_uneven, of_over_one)) => {
                 rows.extend([near(uneven, of_uneven), near(over_one, of_over_one), by_many])
             }

@@ -16,6 +16,19 @@ pub const RATE_STEP: f64 = 0.25;
 /// A file with a page more on one channel than on another need not be uneven by much.
 pub const DIFFERENCE_MANY: u64 = 2;
 
+/// Percent of the files that may have a rate over 1, and a channel many pages ahead, under a placement that knows the file.
+pub const OVER_ONE_MOST: f64 = 0.1;
+pub const BY_MANY_MOST: f64 = 5.0;
+
+/// Percent of a trace's files that the paper finds uneven under Round-Robin, and with a rate over 1 (§II.B).
+pub fn share_of_paper(trace: &TraceShape) -> Option<(f64, f64)> {
+    match trace.name {
+        "exchange" => Some((26.0, 6.3)),
+        "msnstorage" => Some((67.0, 27.9)),
+        _ => None,
+    }
+}
+
 /// Writes the files of a trace, and overwrites as many of their pages as the trace says.
 pub fn lay_out(
     trace: &TraceShape,
