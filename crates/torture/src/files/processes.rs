@@ -54,17 +54,17 @@ fn settling() -> Vec<Process> {
     let removal = "open foo; open A/bar; open B; unlink foo; sync; create new; write new 0 9000; rename new A/bar; rmdir B; \
                    sync; background 60; mkdir C; sync; unmount";
     vec![
-        ("unmount", &["slc", "native", "tlc"], Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
+        ("unmount", &["slc", "native", "tlc", "lanes"], Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
         ("block table", &["many-blocks"], Ground::Full, table, 0),
         ("removal of what is open", &["slc", "native"], Ground::Tree, removal.to_owned(), 3),
-        ("checkpoint", &["slc", "native", "tlc"], Ground::Tree, creates + "sync; background 60; sync", 150),
+        ("checkpoint", &["slc", "native", "tlc", "lanes"], Ground::Tree, creates + "sync; background 60; sync", 150),
     ]
 }
 
 /// What moves contents from one block to another.
 fn moving() -> Vec<Process> {
     let room = overwrites(40) + "sync; background 200; sync";
-    let migrating = &["slc", "lz4", "channels", "many-blocks", "tlc-lz4"];
+    let migrating = &["slc", "lz4", "channels", "many-blocks", "tlc-lz4", "lanes"];
     let fading = &["slc", "native", "many-blocks", "two-slots", "tlc-lz4"];
     let steps = |count: u32| format!("write foo 0 4096; sync; background {count}; sync");
     // A block that failed holds a file between others, which is changed when some of them have been copied.
@@ -78,8 +78,8 @@ fn moving() -> Vec<Process> {
     let changing = "background 99; ".to_owned() + &(0..8).map(emptied).collect::<String>() + "unmount";
     vec![
         ("migration", migrating, Ground::Full, room.clone(), 0),
-        ("collection", &["native", "native-lz4", "two-slots"], Ground::Full, room, 0),
-        ("changes while blocks are emptied", &["slc"], Ground::Tree, changing, 1),
+        ("collection", &["native", "native-lz4", "two-slots", "lanes-native"], Ground::Full, room, 0),
+        ("changes while blocks are emptied", &["slc", "lanes"], Ground::Tree, changing, 1),
         ("levelling", &["slc", "native", "two-slots", "tlc-native"], Ground::Worn, steps(60), 2),
         ("renewal", fading, Ground::Faded, steps(3000), 2),
     ]
@@ -93,9 +93,9 @@ fn running_short() -> Vec<Process> {
                  fail-program 0; append foo 30000; sync; unmount";
     let line = "fail-program 0; write fill1 0 20000; sync; background 100; fail-erase 0; write fill2 0 90000; sync; \
                 fail-program 1; append foo 90000; sync; unmount";
-    let failing = &["slc", "slc-only", "channels", "two-slots"];
+    let failing = &["slc", "slc-only", "channels", "two-slots", "lanes", "lanes-native"];
     vec![
-        ("running out of space", &["slc", "native", "slc-only"], Ground::Full, filling, 0),
+        ("running out of space", &["slc", "native", "slc-only", "lanes"], Ground::Full, filling, 0),
         ("retirement", failing, Ground::Full, block.to_owned(), 0),
         ("retirement of a word line", &["tlc-native", "tlc-lz4"], Ground::Full, line.to_owned(), 0),
     ]
