@@ -20,16 +20,16 @@ pub enum ChannelRule {
     FileFairness,
     /// §III.C.2, Read Busy: the next in turn that no read occupies; if reads occupy all, the channel with the fewest.
     ReadBusy,
-    /// Both: of the channels that are at most a page ahead of the file's least channel, those that no read occupies, then the
-    /// channel with the fewest pages of the file, then of those ever issued. A request that goes to every channel alike goes by
-    /// `ReadBusy`.
+    /// Fairness and Read Busy together: of the channels that are at most a page ahead of the file's least channel, those that no
+    /// read occupies, then the channel with the fewest pages of the file, then of those ever issued. A request that goes to
+    /// every channel alike goes by `ReadBusy`.
     Hybrid,
     /// `FileFairness`, where the pages issued to a channel are counted until they are done: the channel with the fewest pages of
     /// the request, then of the file, then busy for the shortest time.
     FairnessByTime,
     /// `ReadBusy`, where writes make a channel busy, too: the channel that is busy for the shortest time.
     ReadBusyByTime,
-    /// Both by time: `FairPlus`, but `ReadBusyByTime` for a request that goes to every channel alike.
+    /// Fairness and Read Busy together, by time: `FairPlus`, but `ReadBusyByTime` for a request that goes to every channel alike.
     HybridByTime,
     /// The channel with the fewest pages of the request, then at most a page ahead of the file's least channel, then busy for
     /// the shortest time, then with the fewest pages of the file.
@@ -156,8 +156,8 @@ impl ChannelRule {
         }
     }
 
-    /// The rule for a request of so many pages: each rule of the paper has another one for a request that gives every channel as
-    /// many pages.
+    /// The rule for a request of so many pages: Fairness and Hybrid go by another rule where a request gives all channels the same
+    /// number of pages.
     fn of_request(self, pages: u32, channels: usize) -> Self {
         match (self, fills_all(pages, channels)) {
             (Self::FileFairness | Self::FairnessByTime, true) => Self::RoundRobin,

@@ -142,8 +142,7 @@ impl<N: Nand> Placer<'_, N> {
             };
         }
         let views = views.get(..usize::from(requests.channels)).unwrap_or(&views);
-        let channel = self.records.manager.policy().channel();
-        let chosen = channel.choose(requests.request_pages, views, requests.rule_turn);
+        let chosen = requests.rule.choose(requests.request_pages, views, requests.rule_turn);
         LaneId { head, lane: lane_of(chosen as u8) }
     }
 

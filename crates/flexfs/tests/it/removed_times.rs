@@ -49,7 +49,7 @@ fn a_sync_does_not_fail_for_times_of_what_was_removed() {
 }
 
 /// What a file that is there has lost is told by `syncfs`. A kernel may hand over without waiting for the answer; then a
-/// later `syncfs` tells. (This test failed once because it asked a single time.)
+/// later `syncfs` tells.
 #[test]
 fn a_sync_fails_for_what_a_living_file_has_lost() {
     let dir = tempfile::tempdir().unwrap();

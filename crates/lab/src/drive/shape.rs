@@ -83,6 +83,15 @@ pub enum DieOverlap {
 }
 
 impl DieOverlap {
+    /// In a few words.
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::Never => "none",
+            Self::LongRequests => "commands of requests over 16 pages, on a die",
+            Self::Always => "operations of the same kind on a die",
+        }
+    }
+
     /// Whether a command of a request of so many pages may overlap.
     pub(super) fn holds_for(self, request_pages: u32) -> bool {
         match self {

@@ -53,6 +53,11 @@ impl TraceShape {
         self.mean_kb / PAGE_KB / (self.read_share * self.read_of_write + 1.0 - self.read_share)
     }
 
+    /// What is known of it and what is assumed, in a few words.
+    pub fn told(&self) -> String {
+        format!("{:.1} % reads, {} KB in the mean; {}", 100.0 * self.read_share, self.mean_kb, self.assumed())
+    }
+
     /// How its files and requests are drawn, in a few words.
     pub fn assumed(&self) -> String {
         format!(

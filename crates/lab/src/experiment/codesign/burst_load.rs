@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::laid_files::{FileSpread, PAGES_PER_BLOCK, RequestLengths, lay_out, read_asymmetry};
-use super::load_of_drive::{DROPPED_OF, mean_gap_ns};
+use super::load_of_drive::{DROPPED_OF, drive_of_all_told, mean_gap_ns};
 use crate::drive::load::{BurstShape, BurstSource, FileSizes};
 use crate::drive::place::{DieStriping, FilePlacement};
 use crate::drive::{
@@ -69,22 +69,25 @@ pub fn overlap_of(placement: FilePlacement) -> DieOverlap {
 /// What its figures were got with.
 pub fn burst_told(shape: &BurstShape, placement: &FilePlacement) -> Parameters {
     let BurstShape { trace, files, load, requests_mean, again, goes_on } = shape;
-    Parameters::default()
-        .with("drive", format!("8 × 1 × 1 × 2, {PAGES_PER_BLOCK} pages a block"))
-        .with(
-            "times",
-            "60 µs a read, 102.4 µs a page on the bus, 800 µs a program; under Depth and Hybrid commands of requests over 16 pages \
-             overlap on a die",
-        )
+    burst_of_all_told()
+        .with("overlap", overlap_of(*placement).told())
         .with("placement", placement.name)
-        .with("trace", format!("{:.1} % reads, {} KB in the mean; {}", 100.0 * trace.read_share, trace.mean_kb, trace.assumed()))
-        .with("offsets", "⌊u³ × places⌋")
+        .with("trace", trace.told())
         .with("files", files.to_string())
         .with("written at a time", trace.writers.to_string())
         .with("overwritten", format!("{:.0} %", 100.0 * trace.overwritten))
-        .with("collection", "none")
-        .with("arrivals", format!("bursts of {requests_mean} requests in the mean, load {load}"))
+        .with("arrivals", format!("bursts, requests of one in the mean: {requests_mean}; load {load}"))
         .with("a read is the last one again", again.to_string())
         .with("a request goes on behind the last of its kind", goes_on.to_string())
+}
+
+/// What a figure of all four traces was got with.
+pub fn burst_of_all_told() -> Parameters {
+    drive_of_all_told(SHAPE, PAGES_PER_BLOCK)
+        .with("overlap", "by placement")
+        .with("arrivals", "bursts, by trace")
+        .with("offsets", "⌊u³ × places⌋")
+        .with("collection", "none")
         .with("requests", format!("{REQUESTS}, of which the first 10 % are not measured"))
+        .with("seeds", format!("{} to {}, mean", BURST_SEEDS.start(), BURST_SEEDS.end()))
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::laid_files::{FileSpread, PAGES_PER_BLOCK, RequestLengths, lay_out, read_asymmetry};
-use super::load_of_drive::{at_load, drive_told, response_cells};
+use super::load_of_drive::{at_load, drive_of_all_told, drive_told, response_cells};
 use crate::drive::load::{FileSizes, RequestSource, TraceShape};
 use crate::drive::place::FilePlacement;
 use crate::drive::{DriveShape, PermissionExchange, PlayPlan, PlayedRequests, RequestArrivals, play};
@@ -90,11 +90,24 @@ fn run_plans(
 
 /// What its figures were got with.
 pub fn told(trace: &TraceShape, placement: &FilePlacement) -> Parameters {
-    drive_told(SHAPE, PAGES_PER_BLOCK, trace)
-        .with("placement", placement.name)
-        .with("files", FILES.to_string())
+    placed(drive_told(SHAPE, PAGES_PER_BLOCK, trace), placement)
         .with("written at a time", trace.writers.to_string())
         .with("overwritten", format!("{:.0} %", 100.0 * trace.overwritten))
+}
+
+/// What a figure of all four traces was got with.
+pub fn told_of_all(placement: &FilePlacement) -> Parameters {
+    placed(drive_of_all_told(SHAPE, PAGES_PER_BLOCK), placement)
+}
+
+fn placed(parameters: Parameters, placement: &FilePlacement) -> Parameters {
+    parameters
+        .with("placement", placement.name)
+        .with(
+            "open blocks",
+            "one a channel, or one a die where every request is striped; the next on the channel's next die",
+        )
+        .with("files", FILES.to_string())
         .with("collection", "none")
         .with("requests", format!("{REQUESTS}, of which the first 10 % are not measured"))
 }

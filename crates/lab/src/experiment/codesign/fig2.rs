@@ -36,6 +36,10 @@ const PLACEMENTS: [(&str, FilePlacement, &[f64]); 6] = [
 const RESPONSES_US: [[f64; 4]; 2] = [[760.0, 825.0, 297.0, 477.0], [1_031.0, 1_024.0, 394.0, 558.0]];
 const RESPONSES_PERCENT: f64 = 5.0;
 
+/// What the paper's shares took.
+const TOOK: &str =
+    "sizes of files, how many are written at a time and how much is overwritten are assumed so that it comes out";
+
 fn job_name(trace: &TraceShape, placement: &str, seed: u64) -> String {
     format!("co-fig2.{}-{placement}-{seed}", trace.name)
 }
@@ -107,7 +111,7 @@ fn rows(number: usize, trace: &TraceShape, placement: &FilePlacement, by_seed: &
         let (uneven, over_one) =
             (share("uneven files", spread.uneven), share("files with a rate over 1", spread.over_one));
         let by_many = share("files with a channel over 2 pages ahead", spread.by_many);
-        let near = |row: Row, paper: f64| row.paper(paper).bar(Bar::Between(paper - 3.0, paper + 3.0));
+        let near = |row: Row, paper: f64| row.paper(paper).bar(Bar::Between(paper - 3.0, paper + 3.0)).because(TOOK);
         match share_of_paper(trace).filter(|_| is_round_robin) {
             Some((of_uneven, of_over_one)) => {
                 rows.extend([near(uneven, of_uneven), near(over_one, of_over_one), by_many])

@@ -47,21 +47,20 @@ pub fn response_cells(played: &PlayedRequests) -> [String; 6] {
 
 /// What a figure of that drive was got with.
 pub fn drive_told(shape: DriveShape, pages_per_block: u32, trace: &TraceShape) -> Parameters {
+    drive_of_all_told(shape, pages_per_block).with("trace", trace.told())
+}
+
+/// The same of a figure of all four traces.
+pub fn drive_of_all_told(shape: DriveShape, pages_per_block: u32) -> Parameters {
     let DriveShape { channels, chips_per_channel, dies_per_chip, planes_per_die } = shape;
+    let shape = format!("{channels} × {chips_per_channel} × {dies_per_chip} × {planes_per_die}");
     Parameters::default()
-        .with(
-            "drive",
-            format!(
-                "{channels} × {chips_per_channel} × {dies_per_chip} × {planes_per_die}, {pages_per_block} pages a block"
-            ),
-        )
-        .with(
-            "times",
-            "60 µs a read, 102.4 µs a page on the bus, 800 µs a program, 1.5 ms an erase; same kinds overlap on a die",
-        )
+        .with("drive", format!("{shape}, {pages_per_block} pages a block"))
+        .with("times", "60 µs a read, 102.4 µs a page on the bus, 800 µs a program, 1.5 ms an erase")
+        .with("overlap", "operations of the same kind on a die; a pair of planes holds the bus for both pages")
+        .with("exchange", "none")
+        .with("read priority", "none")
+        .with("buffer", "none: a write is answered after its program")
         .with("arrivals", "Poisson, by load")
-        .with(
-            "trace",
-            format!("{:.1} % reads, {} KB in the mean; {}", 100.0 * trace.read_share, trace.mean_kb, trace.assumed()),
-        )
+        .with("trace", "all four: each is told with its own rows")
 }

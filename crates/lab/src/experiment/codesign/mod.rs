@@ -12,6 +12,7 @@ pub mod fig3;
 pub mod fig6;
 pub mod fig7;
 pub mod fig8;
+mod figures;
 mod laid_files;
 mod load_of_drive;
 mod paper_gains;

@@ -2,8 +2,9 @@
 //! away. Invariant: Round-Robin, which a scheme is compared with, has the same load and the same drive.
 
 use super::super::burst_load::{BurstRun, burst_told, overlap_of, run_with_overlap};
+use super::super::figures::{mean, percent};
+use super::ROUND_ROBIN;
 use super::bursts::READ_AS;
-use super::{mean, percent};
 use crate::drive::DieOverlap;
 use crate::drive::load::{BURSTS, BurstShape};
 use crate::drive::place::FilePlacement;
@@ -41,8 +42,6 @@ const CHANGES: [BurstChange; 3] = [
     },
 ];
 
-const ROUND_ROBIN: (&str, FilePlacement) = ("round-robin", FilePlacement::ROUND_ROBIN);
-
 fn job_name(change: &BurstChange, shape: &BurstShape, scheme: &str, seed: u64) -> String {
     format!("co-fig7.{}-{}-{scheme}-{seed}", change.name, shape.trace.name)
 }
@@ -73,8 +72,10 @@ pub fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
                     by_seed.push(-percent(found.played.all.mean_us, base.played.all.mean_us));
                 }
                 let row = format!("{} in bursts, {name}, but {}: gain in mean response", shape.trace.name, change.told);
-                let parameters =
-                    burst_told(&(change.load)(*shape), &placement).with("other than in the bursts", change.told);
+                let parameters = burst_told(&(change.load)(*shape), &placement)
+                    .with("other than in the bursts", change.told)
+                    .with("overlap", (change.overlap)(placement).told())
+                    .with("seeds", "1 and 2, mean");
                 rows.extend(mean(&by_seed).map(|gain| Row::shown(row, gain, "%", &parameters)));
             }
         }

@@ -3,7 +3,7 @@
 
 use super::super::even_load::{run_with_exchange, told};
 use super::super::load_of_drive::{LOADS, SEEDS};
-use super::{against, job_name};
+use super::{ROUND_ROBIN, against, job_name};
 use crate::drive::load::TRACES;
 use crate::drive::place::FilePlacement;
 use crate::drive::{LONG_OVER_PAGES, PermissionExchange};
@@ -20,10 +20,7 @@ pub fn jobs() -> Vec<Job> {
     let mut jobs = Vec::new();
     for trace in &TRACES {
         for us in EXCHANGES_US {
-            let schemes = [
-                ("round-robin", FilePlacement::ROUND_ROBIN, u32::MAX),
-                ("depth", FilePlacement::DEPTH, LONG_OVER_PAGES),
-            ];
+            let schemes = [(ROUND_ROBIN.0, ROUND_ROBIN.1, u32::MAX), ("depth", FilePlacement::DEPTH, LONG_OVER_PAGES)];
             for (name, placement, once_over_pages) in schemes {
                 let exchange = PermissionExchange { command_ns: us * 1_000, once_over_pages };
                 jobs.extend(SEEDS.map(|seed| {
@@ -39,14 +36,15 @@ pub fn jobs() -> Vec<Job> {
 pub fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
     let mut rows = Vec::new();
     for (at, load) in LOADS.into_iter().enumerate() {
-        let plain = against(results, "depth", "round-robin", at)?;
+        let plain = against(results, "depth", ROUND_ROBIN.0, at)?;
         let exchanged =
-            EXCHANGES_US.map(|us| (us, against(results, &scheme("depth", us), &scheme("round-robin", us), at)));
+            EXCHANGES_US.map(|us| (us, against(results, &scheme("depth", us), &scheme(ROUND_ROBIN.0, us), at)));
         for (us, by_trace) in [(0, Ok(plain))].into_iter().chain(exchanged) {
             for (trace, ours) in TRACES.iter().zip(by_trace?) {
                 let name =
                     format!("{} at {load}, depth, exchange {us} µs: mean response against Round-Robin", trace.name);
                 let parameters = told(trace, &FilePlacement::DEPTH).with("exchange", format!("{us} µs a command"));
+                let parameters = parameters.with("seeds", "1 to 5, mean");
                 rows.push(Row::shown(name, ours, "%", &parameters));
             }
         }
