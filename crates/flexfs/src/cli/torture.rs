@@ -13,9 +13,9 @@ use super::values::{Offered, drive};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  flexfs torture                       a part of everything: about twelve minutes of processor time
+  flexfs torture                       a part of everything: about half an hour of processor time
   flexfs torture --seed 2              another part
-  flexfs torture --exhaustive --json   all of it, cut in every way: about three hours of processor time
+  flexfs torture --exhaustive --json   all of it, cut in every way: some hours of processor time
   flexfs torture --chip native         MLC written natively alone
   flexfs torture --chip slc --ops 'unlink foo; sync; mkdir foo'
   flexfs torture --chip slc --ops 'append foo 10; sync' --cut 2:garbage
