@@ -37,8 +37,8 @@ On a chip with one bit a cell, which has one kind of block, all of them write to
 Parameters follow, each after a colon, as in da:t_wait=2s:n_p=512. They are the paper's: t_wait, from the last
 call to the first move (1s); t_trig, from the start of one page's move to the next (15ms); n_p, pages in a window
 of which idle time is measured (1024); of charge spare=N% (12%); and on a chip of several channels channel=RULE,
-which chooses the channel of a page: round-robin (unless said); fairness, fair+ or window+, by its file; read-busy+,
-by how long channels are busy; fairness-by-time, read-busy-by-time or hybrid-by-time, both.
+which chooses the channel of a page: round-robin (unless said); fairness, fair+ or window+, by its file; read-busy+
+or read-busy-by-time, by how long channels are busy; fairness-by-time or hybrid-by-time, by both.
 
 Options after -o, of which the later wins:
   ro, rw, create=, profile=, policy=, compress=, cache=   as the flags above

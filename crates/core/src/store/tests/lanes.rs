@@ -54,6 +54,22 @@ fn callers_pages_go_to_the_lanes_in_turn() {
     }
 }
 
+/// Where all channels are idle the first page of each file goes to the channel whose turn it is, which round-robin alone moves.
+#[test]
+fn the_turn_stays_under_a_rule_that_goes_by_the_file() {
+    for (rule, first_pages) in [(ChannelRule::FairPlus, [4, 0, 0, 0, 0, 0, 0, 0]), (ChannelRule::RoundRobin, [1; 8])] {
+        let mut fs = mounted(eight_dies(2), Policy::SLC_ONLY.with_channel(rule), 8);
+        let files = first_pages.iter().sum::<u32>();
+        let mut found = [0; 8];
+        for number in 0..files {
+            let ino = file(&mut fs, &[b'a' + number as u8]);
+            fs.write(ino, 0, &contents(1), 1).and_then(|_| fs.sync()).unwrap();
+            by_channel(&mut fs, ino).iter().zip(&mut found).for_each(|(pages, found)| *found += pages);
+        }
+        assert_eq!(found, first_pages, "{rule:?}");
+    }
+}
+
 #[test]
 fn the_first_blocks_of_a_head_are_named_in_one_anchor() {
     let anchors = |lanes| {
