@@ -91,6 +91,7 @@ fn main() -> ExitCode {
     let result = output::check_streams().and_then(|()| match &cli.command {
         Command::Mkfs(args) => cmd::mkfs::run(args),
         Command::Mount(args) => cmd::mount::run(args),
+        Command::Serve(args) => cmd::serve::run(args),
         Command::Info(args) => cmd::info::run(args),
         Command::Top(args) => cmd::top::run(args),
         Command::Fsck(args) => cmd::fsck::run(args),

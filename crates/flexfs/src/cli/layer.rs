@@ -1,4 +1,4 @@
-//! What `flexfs mkfs` is told of a translation layer.
+//! The words for a translation layer that `flexfs mkfs` or `flexfs serve` makes.
 //!
 //! Invariant: nothing of it is taken without `--ftl`.
 
@@ -12,8 +12,7 @@ use super::values::scheme;
 #[command(next_help_heading = "Translation layer")]
 pub struct Layer {
     /// Make a translation layer of this scheme instead of the file system
-    #[arg(long, value_name = "SCHEME", value_parser = scheme(),
-        conflicts_with_all = ["from", "lifetime", "label", "volume_id"])]
+    #[arg(long, value_name = "SCHEME", value_parser = scheme())]
     pub ftl: Option<Scheme>,
     /// So many blocks hold no sectors: anchors, map, log blocks, free blocks [default: 1 of 64, at least 32]
     #[arg(long, value_name = "N", requires = "ftl")]

@@ -11,6 +11,7 @@ mod overview;
 mod program;
 mod replay;
 mod repro;
+mod serve;
 mod settings;
 mod top;
 mod torture;
@@ -33,6 +34,7 @@ pub use overview::command;
 pub use program::{Completions, Man};
 pub use replay::Replay;
 pub use repro::{Asked, Repro};
+pub use serve::Serve;
 pub use settings::Settings;
 pub use top::Top;
 pub use torture::{Formatted, Torture};
@@ -66,6 +68,7 @@ pub struct Cli {
 pub enum Command {
     Mkfs(Mkfs),
     Mount(Mount),
+    Serve(Serve),
     Info(Info),
     Top(Top),
     Fsck(Fsck),
@@ -118,19 +121,19 @@ pub struct Mkfs {
     #[arg(long, value_name = "ERASES", value_parser = clap::value_parser!(u32).range(1..1 << 24))]
     pub endurance: Option<u32>,
     /// A name for people, at most 32 bytes
-    #[arg(long, default_value = "", value_parser = label)]
+    #[arg(long, default_value = "", value_parser = label, conflicts_with = "ftl")]
     pub label: String,
     /// Guarantee that no block is worn out before this time is over, like 3y (with a wear window: 3y:1d)
-    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    #[arg(long, value_name = "TIME", value_parser = lifetime, conflicts_with = "ftl")]
     pub lifetime: Option<Goal>,
     /// Fill it with what is in this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "ftl")]
     pub from: Option<PathBuf>,
     /// With --from, to whom everything shall belong, instead of to whom it does
     #[arg(long, value_name = "UID:GID", value_parser = owner, requires = "from")]
     pub owner: Option<(u32, u32)>,
     /// The volume's identity [default: by chance, or with --from by what is in it]
-    #[arg(long, value_name = "UUID", value_parser = uuid)]
+    #[arg(long, value_name = "UUID", value_parser = uuid, conflicts_with = "ftl")]
     pub volume_id: Option<[u8; 16]>,
     /// Put a drive that maps only blocks between the file system and the chip
     #[arg(long, value_name = "DRIVE", value_parser = drive(), conflicts_with = "ftl")]

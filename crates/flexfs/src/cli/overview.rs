@@ -10,7 +10,7 @@ use super::Cli;
 
 /// What one wants to do, and the commands for it.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Volumes", &["mkfs", "mount", "info", "top", "fsck", "dump"]),
+    ("Volumes", &["mkfs", "mount", "serve", "info", "top", "fsck", "dump"]),
     ("Files, without mounting", &["ls", "get", "put", "mkdir", "rm"]),
     ("Measuring", &["bench", "torture", "repro", "replay"]),
     ("This program", &["completions", "man"]),

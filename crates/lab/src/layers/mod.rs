@@ -12,7 +12,7 @@ pub mod workload;
 
 pub use bench::{LayerConfig, LayerReport, bench};
 pub use foresight::Foresight;
-pub use player::{LayerPlayer, Request};
+pub use player::{LayerPlayer, Request, merge_ns};
 pub use work::Work;
 
 use emulator::{Chip, EmulatorError, Profile, ProfileError};

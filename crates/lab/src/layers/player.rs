@@ -135,7 +135,7 @@ fn zeros(device: &mut impl BlockDevice, request: &Request, buffer: &mut Vec<u8>)
 }
 
 /// What copying a block's pages and erasing a block takes.
-fn merge_ns(chip: &Chip) -> u64 {
+pub fn merge_ns(chip: &Chip) -> u64 {
     let profile: &Profile = chip.profile();
     let timing = &profile.timing.slc;
     let page_ns = timing.read_ns.iter().max().unwrap_or(&0) + timing.program_ns.iter().max().unwrap_or(&0);

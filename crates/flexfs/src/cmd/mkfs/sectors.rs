@@ -4,63 +4,29 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, bail, ensure};
-use emulator::{Chip, Profile};
-use ftl::{BlockDevice, Device, Format, Options, Scheme};
-use nand::Nand;
+use anyhow::Result;
+use emulator::Profile;
+use ftl::{BlockDevice, Scheme};
 use serde_json::json;
 
+use crate::cmd::new_layer::{self, NewLayer};
 use crate::new_image::{self, NewChip};
 use crate::output::grouped;
 use crate::translation::described;
-use crate::{chips, cli, output, size};
+use crate::{cli, output, size};
 
 pub fn run(args: &cli::Mkfs, size: u64, scheme: Scheme) -> Result<ExitCode> {
-    let path = args.image.display();
-    let profile = chips::fitted(&args.profile.clone().unwrap_or_default(), size, "--size")
-        .map_err(|why| anyhow!("{path}: {why}"))?;
+    let image = &args.image;
+    let number = new_layer::volume_number()?;
+    let layer = NewLayer { image, size_option: "--size", scheme, asked: &args.layer, number };
+    let profile = layer.profile(args.profile.as_ref().unwrap_or(&Profile::default()), size)?;
     let new = NewChip { replace: args.force, ..NewChip::unique(&profile)? };
-    let volume = u32::from_le_bytes(new_image::by_chance()?);
-    let (sectors, sector_bytes) = new_image::make_with(&args.image, &new, |chip, _| {
-        let told = |error: ftl::Error| anyhow!("{path}: {error}; {}", remedy(&args.layer));
-        let format = format(args, &chip, Format::usual(&chip, scheme, volume).map_err(told)?, scheme)?;
-        let device = Device::format(chip, scheme, &format, Options::default()).map_err(told)?;
+    let (sectors, sector_bytes) = new_image::make_with(image, &new, |chip, _| {
+        let device = layer.on_chip(chip)?;
         let made = (device.sectors(), device.sector_bytes() as u64);
         Ok((device.into_chip(), made))
     })?;
-    report(args, &profile, scheme, volume, (sectors, sector_bytes))
-}
-
-/// The usual format, changed as was asked for.
-fn format(args: &cli::Mkfs, chip: &Chip, usual: Format, scheme: Scheme) -> Result<Format> {
-    let (path, layer, blocks) = (args.image.display(), &args.layer, chip.geometry().blocks);
-    let has_logs = matches!(scheme, Scheme::LogBlock | Scheme::LogBlockScanned | Scheme::Fast);
-    let asked = [
-        ("--extra-blocks", layer.extra_blocks, true),
-        ("--logs", layer.logs, has_logs),
-        ("--map-blocks", layer.map_blocks, scheme == Scheme::LogBlock),
-    ];
-    for (option, count, applies) in asked {
-        let Some(count) = count else { continue };
-        if !applies {
-            bail!("{path}: {} has none of those; leave out {option}", described(scheme));
-        }
-        ensure!(count < blocks, "{path}: {option} {count} is too many: the chip has {} blocks", grouped(blocks.into()));
-    }
-    Ok(Format {
-        extra_blocks: layer.extra_blocks.unwrap_or(usual.extra_blocks),
-        logs: layer.logs.unwrap_or(usual.logs),
-        map_blocks: layer.map_blocks.unwrap_or(usual.map_blocks),
-        ..usual
-    })
-}
-
-/// What can be done about a translation layer that does not fit its chip.
-fn remedy(layer: &cli::Layer) -> &'static str {
-    match (layer.extra_blocks, layer.logs, layer.map_blocks) {
-        (None, None, None) => "take another --size or another --profile",
-        _ => "choose other --extra-blocks, --logs and --map-blocks, or leave them out",
-    }
+    report(args, &profile, scheme, number, (sectors, sector_bytes))
 }
 
 fn report(

@@ -1,0 +1,221 @@
+//! The host's side of the protocol: a small client, for tests, fuzzers and measurements.
+//!
+//! It trusts its server: an answer that breaks the protocol is an error, and ends the connection's use. Invariant: a request's
+//! answer is taken before the next request is made, unless the caller takes care of both.
+
+use std::io::{self, ErrorKind, Read, Write};
+
+/// The number and the text of an error that a server answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error {errno}: {text}")]
+pub struct AnsweredError {
+    pub errno: u32,
+    /// Empty with simple replies.
+    pub text: String,
+}
+
+/// The abilities of an export, as the server tells them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToldExport {
+    pub bytes: u64,
+    /// Transmission flags.
+    pub flags: u16,
+    /// The least, the preferred and the greatest size of a request, where the server tells them.
+    pub sizes: Option<[u32; 3]>,
+}
+
+/// Command flags.
+pub const FUA: u16 = 1;
+pub const NO_HOLE: u16 = 2;
+
+/// Command numbers.
+pub const READ: u16 = 0;
+pub const WRITE: u16 = 1;
+pub const DISCONNECT: u16 = 2;
+pub const FLUSH: u16 = 3;
+pub const TRIM: u16 = 4;
+pub const WRITE_ZEROES: u16 = 6;
+
+/// A connection that has gone through the handshake.
+pub struct NbdHost<S> {
+    stream: S,
+    export: ToldExport,
+    next_cookie: u64,
+}
+
+/// The outcome of a request: done, or the error that was answered; the outer error is the connection's.
+pub type Asked = io::Result<Result<(), AnsweredError>>;
+
+impl<S: Read + Write> NbdHost<S> {
+    /// Goes through the handshake with GO; `structured` asks for structured replies first.
+    ///
+    /// # Errors
+    /// The connection fails, or the server refuses the export.
+    pub fn connect(mut stream: S, name: &str, structured: bool) -> io::Result<Self> {
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting)?;
+        expect(greeting.starts_with(b"NBDMAGICIHAVEOPT"), "no greeting")?;
+        stream.write_all(&3_u32.to_be_bytes())?;
+        if structured {
+            send_option(&mut stream, 8, &[])?;
+            expect(option_reply(&mut stream)?.0 == 1, "structured replies are refused")?;
+        }
+        let mut data = (name.len() as u32).to_be_bytes().to_vec();
+        data.extend(name.as_bytes());
+        data.extend(0_u16.to_be_bytes());
+        send_option(&mut stream, 7, &data)?;
+        let mut export = ToldExport::default();
+        loop {
+            let (kind, data) = option_reply(&mut stream)?;
+            match (kind, data.split_first_chunk()) {
+                (1, _) => break,
+                (3, Some((number, data))) => take_information(&mut export, u16::from_be_bytes(*number), data)?,
+                _ => return Err(io::Error::other(String::from_utf8_lossy(&data).into_owned())),
+            }
+        }
+        Ok(Self { stream, export, next_cookie: 1 })
+    }
+
+    pub fn export(&self) -> ToldExport {
+        self.export
+    }
+
+    /// Sends a request, and gives its cookie.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub fn send(&mut self, command: u16, flags: u16, (offset, length): (u64, u32), data: &[u8]) -> io::Result<u64> {
+        let cookie = self.next_cookie;
+        self.next_cookie += 1;
+        let mut request = Vec::with_capacity(28 + data.len());
+        request.extend(0x2560_9513_u32.to_be_bytes());
+        request.extend(flags.to_be_bytes());
+        request.extend(command.to_be_bytes());
+        request.extend(cookie.to_be_bytes());
+        request.extend(offset.to_be_bytes());
+        request.extend(length.to_be_bytes());
+        request.extend(data);
+        self.stream.write_all(&request)?;
+        Ok(cookie)
+    }
+
+    /// Takes the next answer, to the request of that cookie; of a read that was done its data goes to `data`.
+    ///
+    /// # Errors
+    /// The connection fails, or the answer makes no sense.
+    pub fn receive(&mut self, cookie: u64, data: &mut [u8]) -> Asked {
+        let answer = match u32::from_be_bytes(self.take()?) {
+            0x6744_6698 => {
+                let errno = u32::from_be_bytes(self.take()?);
+                expect(u64::from_be_bytes(self.take()?) == cookie, "an answer to another request")?;
+                if errno == 0 {
+                    self.stream.read_exact(data)?;
+                    return Ok(Ok(()));
+                }
+                AnsweredError { errno, text: String::new() }
+            }
+            0x668e_33ef => {
+                let (flags, kind) = (u16::from_be_bytes(self.take()?), u16::from_be_bytes(self.take()?));
+                expect(u64::from_be_bytes(self.take()?) == cookie, "an answer to another request")?;
+                let length = u32::from_be_bytes(self.take()?);
+                expect(flags == 1, "an answer in several chunks")?;
+                if kind == 1 {
+                    expect(length as usize == data.len() + 8, "data of another length")?;
+                    self.take::<8>()?;
+                    self.stream.read_exact(data)?;
+                    return Ok(Ok(()));
+                }
+                expect(kind == 0x8001, "an unknown chunk")?;
+                let errno = u32::from_be_bytes(self.take()?);
+                let mut text = vec![0; u16::from_be_bytes(self.take()?).into()];
+                expect(length as usize == text.len() + 6, "an error of another length")?;
+                self.stream.read_exact(&mut text)?;
+                AnsweredError { errno, text: String::from_utf8_lossy(&text).into_owned() }
+            }
+            _ => return Err(ErrorKind::InvalidData.into()),
+        };
+        Ok(Err(answer))
+    }
+
+    fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads bytes from an offset on.
+    pub fn read(&mut self, offset: u64, data: &mut [u8]) -> Asked {
+        let cookie = self.send(READ, 0, (offset, data.len() as u32), &[])?;
+        self.receive(cookie, data)
+    }
+
+    /// Writes bytes from an offset on.
+    pub fn write(&mut self, offset: u64, data: &[u8], flags: u16) -> Asked {
+        let cookie = self.send(WRITE, flags, (offset, data.len() as u32), data)?;
+        self.receive(cookie, &mut [])
+    }
+
+    /// Asks for something that has no data: TRIM, WRITE_ZEROES, FLUSH.
+    pub fn ask(&mut self, command: u16, flags: u16, range: (u64, u32)) -> Asked {
+        let cookie = self.send(command, flags, range, &[])?;
+        self.receive(cookie, &mut [])
+    }
+
+    /// Says goodbye, and gives the connection back.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub fn disconnect(mut self) -> io::Result<S> {
+        self.send(DISCONNECT, 0, (0, 0), &[])?;
+        Ok(self.stream)
+    }
+}
+
+fn expect(holds: bool, otherwise: &'static str) -> io::Result<()> {
+    if holds { Ok(()) } else { Err(io::Error::new(ErrorKind::InvalidData, otherwise)) }
+}
+
+/// Sends an option.
+///
+/// # Errors
+/// The connection fails.
+pub fn send_option(stream: &mut impl Write, number: u32, data: &[u8]) -> io::Result<()> {
+    let mut option = b"IHAVEOPT".to_vec();
+    option.extend(number.to_be_bytes());
+    option.extend((data.len() as u32).to_be_bytes());
+    option.extend(data);
+    stream.write_all(&option)
+}
+
+/// Takes a reply to an option: its kind, and its data.
+///
+/// # Errors
+/// The connection fails, or the reply makes no sense.
+pub fn option_reply(stream: &mut impl Read) -> io::Result<(u32, Vec<u8>)> {
+    let mut head = [0; 20];
+    stream.read_exact(&mut head)?;
+    expect(head.starts_with(&0x0003_e889_0455_65a9_u64.to_be_bytes()), "no reply to an option")?;
+    let number =
+        |at: usize| head.get(at..).and_then(|from| from.first_chunk()).map_or(0, |four| u32::from_be_bytes(*four));
+    let mut data = vec![0; number(16) as usize];
+    stream.read_exact(&mut data)?;
+    Ok((number(12), data))
+}
+
+fn take_information(export: &mut ToldExport, number: u16, data: &[u8]) -> io::Result<()> {
+    let wrong = || io::Error::new(ErrorKind::InvalidData, "information of another length");
+    match number {
+        0 => {
+            let (bytes, flags) = data.split_first_chunk().ok_or_else(wrong)?;
+            export.bytes = u64::from_be_bytes(*bytes);
+            export.flags = u16::from_be_bytes(flags.try_into().map_err(|_| wrong())?);
+        }
+        3 => {
+            let (sizes, _) = data.as_chunks::<4>();
+            let sizes: Vec<u32> = sizes.iter().map(|size| u32::from_be_bytes(*size)).collect();
+            export.sizes = Some(sizes.try_into().map_err(|_| wrong())?);
+        }
+        _ => {}
+    }
+    Ok(())
+}
