@@ -41,11 +41,11 @@ pub struct HostCounts {
 /// A device as a disk.
 pub struct Export<D> {
     shape: DiskShape,
-    served: Mutex<Served<D>>,
+    served: Mutex<LockedDevice<D>>,
 }
 
 /// All that is used under the lock.
-struct Served<D> {
+struct LockedDevice<D> {
     device: WriteCache<D>,
     /// Whole sectors of a request that begins or ends within one.
     sectors: Vec<u8>,
@@ -60,7 +60,7 @@ impl<D: ServedDevice> Export<D> {
     pub fn new(device: D, cache_sectors: usize, is_read_only: bool, recorder: Option<RequestRecorder>) -> Self {
         let sector_bytes = device.sector_bytes() as u32;
         let bytes = device.sectors() * u64::from(sector_bytes);
-        let served = Served {
+        let served = LockedDevice {
             device: WriteCache::new(device, cache_sectors),
             sectors: Vec::new(),
             counts: HostCounts::default(),
@@ -87,7 +87,7 @@ impl<D: ServedDevice> Export<D> {
         flushed.and(recorded.map_err(|error| DiskError::Failed(format!("the recording: {error}"))))
     }
 
-    fn locked(&self) -> MutexGuard<'_, Served<D>> {
+    fn locked(&self) -> MutexGuard<'_, LockedDevice<D>> {
         // What a thread left half done that panicked is opened anew by the next change that fails.
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +107,7 @@ impl<D: ServedDevice> Export<D> {
         command: Command,
         (offset, length): (u64, u64),
         is_durable: bool,
-        run: impl FnOnce(&mut Served<D>, ByteSpan) -> ftl::Result<()>,
+        run: impl FnOnce(&mut LockedDevice<D>, ByteSpan) -> ftl::Result<()>,
     ) -> Result<(), DiskError> {
         if self.shape.is_read_only {
             return Err(DiskError::ReadOnly);
@@ -123,7 +123,7 @@ impl<D: ServedDevice> Export<D> {
     }
 }
 
-impl<D: ServedDevice> Served<D> {
+impl<D: ServedDevice> LockedDevice<D> {
     fn record(&mut self, op: RecordedOp, offset: u64, length: u64) {
         if let Some(recorder) = &mut self.recorder {
             recorder.record(op, offset, length);

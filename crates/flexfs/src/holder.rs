@@ -16,6 +16,8 @@ use crate::{monitor, program};
 pub enum Holder {
     /// A server, which has it mounted there.
     Mounted(PathBuf),
+    /// A server of its sectors as a disk: where clients find it, and its process, where that is known.
+    Disk { uri: String, pid: Option<String> },
     /// A server that has not mounted it yet, or has it mounted no more: its process.
     Server(String),
 }
@@ -26,6 +28,9 @@ pub fn server_of(image: &Path) -> Option<Holder> {
     // answer everybody.
     if let Some(path) = monitor::mountpoint(image) {
         return Some(Holder::Mounted(path));
+    }
+    if let Some(uri) = monitor::disk_address(image) {
+        return Some(Holder::Disk { uri, pid: lock_holders(image).pop() });
     }
     let servers = servers_of(image);
     let server = servers.last()?.clone();

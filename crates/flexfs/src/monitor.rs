@@ -1,8 +1,8 @@
-//! Asking the server of a mounted image for the volume's figures, `flexfs info` of an image that is in use and `flexfs top`,
-//! and for where it is mounted.
+//! Asking the server of an image that is mounted, or served as a disk, for its figures, for the structures on its chip, and
+//! for its place: `flexfs info`, `top` and `dump` of an image that is in use.
 //!
 //! The server listens on a Unix socket without a file, whose name is made of the image's device and inode. A question is
-//! one byte; the answer is the text to show, or a path, up to the end of the connection. Invariants: the
+//! one byte, and of a block its number; the answer is the text to show, or a place, up to the end of the connection. Invariants: the
 //! server answers only root and its own user; an answer counts only if it comes from root, from who asks, or from the
 //! image's owner; neither side waits longer for the other than [`PATIENCE`].
 
@@ -41,21 +41,46 @@ pub enum Question {
     Figures(Form),
     /// Where it is mounted; nothing is the answer once it is no more.
     Mountpoint,
+    /// Where clients find the disk; nothing is the answer of a mount.
+    DiskAddress,
+    /// The structures on the chip of a disk: an overview, or a block.
+    Structures(Form, Option<u32>),
 }
 
 impl Question {
-    const ALL: [Self; 3] = [Self::Figures(Form::Table), Self::Figures(Form::Json), Self::Mountpoint];
-
-    fn to_byte(self) -> u8 {
+    fn to_bytes(self) -> Vec<u8> {
+        let of_block = |letter, block: u32| [&[letter], block.to_be_bytes().as_slice()].concat();
         match self {
-            Self::Figures(Form::Table) => b't',
-            Self::Figures(Form::Json) => b'j',
-            Self::Mountpoint => b'm',
+            Self::Figures(Form::Table) => b"t".to_vec(),
+            Self::Figures(Form::Json) => b"j".to_vec(),
+            Self::Mountpoint => b"m".to_vec(),
+            Self::DiskAddress => b"a".to_vec(),
+            Self::Structures(Form::Table, None) => b"s".to_vec(),
+            Self::Structures(Form::Json, None) => b"S".to_vec(),
+            Self::Structures(Form::Table, Some(block)) => of_block(b'b', block),
+            Self::Structures(Form::Json, Some(block)) => of_block(b'B', block),
         }
     }
 
-    fn from_byte(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|question| question.to_byte() == byte)
+    /// The question that comes; `None` where it is not known.
+    fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
+        let mut letter = [0];
+        from.read_exact(&mut letter)?;
+        let mut block = || {
+            let mut block = [0; 4];
+            from.read_exact(&mut block).map(|()| Some(u32::from_be_bytes(block)))
+        };
+        Ok(Some(match letter[0] {
+            b't' => Self::Figures(Form::Table),
+            b'j' => Self::Figures(Form::Json),
+            b'm' => Self::Mountpoint,
+            b'a' => Self::DiskAddress,
+            b's' => Self::Structures(Form::Table, None),
+            b'S' => Self::Structures(Form::Json, None),
+            b'b' => Self::Structures(Form::Table, block()?),
+            b'B' => Self::Structures(Form::Json, block()?),
+            _ => return Ok(None),
+        }))
     }
 }
 
@@ -108,17 +133,29 @@ fn serve(mut stream: UnixStream, answer: &impl Fn(Question) -> Option<Vec<u8>>) 
     if asker != Uid::ROOT && asker != geteuid() {
         return Ok(());
     }
-    let mut question = [0];
-    stream.read_exact(&mut question)?;
-    match Question::from_byte(question[0]).and_then(answer) {
+    match Question::read(&mut stream)?.and_then(answer) {
         Some(answer) => stream.write_all(&answer),
         None => Ok(()),
     }
 }
 
-/// What the server of a mounted image tells; `None` where there is no server that tells anything.
+/// The figures that the server of an image tells; `None` where there is no server that tells anything.
 pub fn ask(image: &Path, form: Form) -> Option<String> {
-    let text = String::from_utf8(asked(image, Question::Figures(form), PATIENCE).ok()?).ok()?;
+    told(image, Question::Figures(form), PATIENCE)
+}
+
+/// The structures that the server of a disk tells; `None` where there is no server, or none of a disk.
+pub fn structures(image: &Path, form: Form, block: Option<u32>) -> Option<String> {
+    told(image, Question::Structures(form, block), PATIENCE)
+}
+
+/// Where the server of an image says that clients find the disk; `None` where it serves none.
+pub fn disk_address(image: &Path) -> Option<String> {
+    told(image, Question::DiskAddress, SHORT_PATIENCE)
+}
+
+fn told(image: &Path, question: Question, patience: Duration) -> Option<String> {
+    let text = String::from_utf8(asked(image, question, patience).ok()?).ok()?;
     (!text.is_empty()).then_some(text)
 }
 
@@ -140,7 +177,7 @@ fn asked(image: &Path, question: Question, patience: Duration) -> io::Result<Vec
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     set_patience(&stream, patience)?;
-    stream.write_all(&[question.to_byte()])?;
+    stream.write_all(&question.to_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     Ok(answer)
@@ -172,12 +209,14 @@ mod tests {
         let answer = |question| match question {
             Question::Figures(Form::Json) => Some(b"{}".to_vec()),
             Question::Mountpoint => Some(b"/m\xff".to_vec()),
-            Question::Figures(Form::Table) => None,
+            Question::Structures(Form::Json, Some(block)) => Some(block.to_string().into_bytes()),
+            Question::Figures(Form::Table) | Question::DiskAddress | Question::Structures(..) => None,
         };
         monitor.answer(answer).unwrap();
         assert_eq!(mountpoint(image.path()), Some(OsStr::from_bytes(b"/m\xff").into()));
         assert_eq!(ask(image.path(), Form::Json).as_deref(), Some("{}"));
         assert_eq!(ask(image.path(), Form::Table), None);
+        assert_eq!(structures(image.path(), Form::Json, Some(258)).as_deref(), Some("258"));
         assert!(is_served(image.path()));
         assert!(Monitor::of(image.path()).is_err(), "two servers answer for one image");
         drop(monitor);

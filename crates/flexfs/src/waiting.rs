@@ -1,7 +1,7 @@
 //! Waiting for an image that is in use: how long that makes sense.
 //!
 //! A server that was unmounted still writes, or has files open: one waits for its end, as long as it does anything with the
-//! image. Invariants: a signal ends a wait; who has the image mounted is not waited for.
+//! image. Invariants: a signal ends a wait; who has the image mounted, or serves it as a disk, is not waited for.
 
 use std::path::Path;
 use std::thread;
@@ -77,7 +77,7 @@ impl Wait {
             self.used = at;
         }
         match holder {
-            Some(Holder::Mounted(_)) => return Turn::End,
+            Some(Holder::Mounted(_) | Holder::Disk { .. }) => return Turn::End,
             // The kernel's table of locks may leave one out while others come and go.
             None if at.saturating_sub(self.server_seen) >= PATIENCE => return Turn::End,
             None => return Turn::Wait,

@@ -62,7 +62,7 @@ fn bytes_of_every_scheme_are_those_of_a_plain_shadow() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_refused_and_the_next_is_done() {
+fn a_refused_request_leaves_the_next_to_be_done() {
     for structured in [false, true] {
         let server = TestServer::of(Scheme::LogBlock);
         let mut host = server.host(structured);
@@ -121,7 +121,7 @@ fn many_requests_on_their_way_are_answered_in_order() {
 }
 
 #[test]
-fn a_write_that_failed_half_way_is_an_error_and_the_disk_goes_on() {
+fn the_disk_goes_on_after_a_write_that_failed_half_way() {
     let mut volume = volume(Scheme::PageGreedy);
     volume.device().unwrap().chip_mut().programs_left = Some(20);
     let server = TestServer::serve(Export::new(volume, 0, false, None), ClientLimits::default());

@@ -56,7 +56,7 @@ fn an_export_is_listed_described_and_entered_by_its_name() {
 }
 
 #[test]
-fn options_that_are_not_offered_or_make_no_sense_are_refused() {
+fn unknown_and_senseless_options_are_refused() {
     let server = TestServer::of(Scheme::LogBlock);
     let mut stream = greeted(&server, 3);
     assert_eq!(asked(&mut stream, 5, &[]).0, UNSUPPORTED, "TLS");

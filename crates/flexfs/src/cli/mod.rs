@@ -164,7 +164,8 @@ Examples:
   flexfs dump ftl.img --block 12         the tag of each page, with mkfs --ftl
 
 With --json the overview is one object, everything else an object a line. docs/FORMAT.md says what the words
-mean, docs/FTL.md those of a translation layer. Only reads. An image that is mounted is in use and refused.")]
+mean, docs/FTL.md those of a translation layer. Only reads. An image that is mounted is in use and refused; of one
+that is served as a disk its server tells.")]
 pub struct Dump {
     /// The image file
     pub image: PathBuf,

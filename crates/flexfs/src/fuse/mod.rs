@@ -192,6 +192,7 @@ impl Keeper {
         let Self { name, volume, mounted } = self.clone();
         monitor.answer(move |question| match question {
             Question::Figures(form) => Some(volume.figures(&name, mounted.path())?.shown(form).into_bytes()),
+            Question::DiskAddress | Question::Structures(..) => None,
             Question::Mountpoint => mounted.is_there().then(|| mounted.path().as_os_str().as_bytes().to_vec()),
         })?;
         Ok(monitor)

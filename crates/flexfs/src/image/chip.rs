@@ -58,6 +58,10 @@ fn in_use(path: &Path, error: &dyn Error) -> anyhow::Error {
             let at = at.display();
             anyhow!("{shown}: in use: it is mounted on {at}; `umount {at}` first")
         }
+        Some(Holder::Disk { uri, pid }) => {
+            let pid = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+            anyhow!("{shown}: in use: it is served at {uri}; end its `flexfs serve`{pid} first")
+        }
         Some(Holder::Server(pid)) => anyhow!(
             "{shown}: in use by process {pid}, a server that neither reads nor writes it; end that process, or try \
              again later"

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use ftl::{BlockDevice, BlockUse, Volume};
+use emulator::Chip;
+use ftl::{BlockDevice, BlockUse, Device, Volume};
 use serde_json::{Value, json};
 
+use super::live::LiveCard;
 use super::{FtlImage, uses};
 use crate::chip_figures::ChipFigures;
 use crate::monitor::Form;
@@ -25,8 +27,10 @@ pub struct FtlFigures {
     uses: Vec<BlockUse>,
     /// Memory that the scheme takes.
     ram_bytes: u64,
-    /// Pages read to open it.
-    opening_reads: u64,
+    /// Pages read to open it, where an opening shows that.
+    opening_reads: Option<u64>,
+    /// The figures of a layer that is served.
+    live: Option<LiveCard>,
 }
 
 impl FtlFigures {
@@ -37,20 +41,32 @@ impl FtlFigures {
             anyhow!("{path}: {what} that cannot be opened: {error}; `flexfs fsck {path}` tells more")
         };
         let mut device = layer.opened().map_err(told)?;
-        let (opening_reads, ram_bytes) = (device.counts().all_reads(), device.ram_bytes() as u64);
-        let uses = device.uses().map_err(told)?;
+        let opening_reads = device.counts().all_reads();
+        let figures = Self::of_device(&mut device, &layer.volume, path).map_err(told)?;
         // The opening of the copy is not to be seen in the image's wear.
-        let erases = layer.chip.erase_counts().zip(&uses).filter(|(_, used)| **used != BlockUse::Bad);
+        let chip = chip_figures(&layer.chip, &figures.uses);
+        Ok(Self { chip, opening_reads: Some(opening_reads), ..figures })
+    }
+
+    /// The figures of an open device, the volume of which is in that image.
+    pub fn of_device(device: &mut Device<Chip>, volume: &Volume, path: &Path) -> Result<Self, ftl::Error> {
+        let uses = device.uses()?;
         Ok(Self {
             image: path.display().to_string(),
-            chip: ChipFigures::of(&layer.chip, &layer.chip.profile().name, erases.map(|(erases, _)| erases).collect()),
-            volume: layer.volume.clone(),
+            chip: chip_figures(device.chip(), &uses),
+            volume: volume.clone(),
             sectors: device.sectors(),
             sector_bytes: device.sector_bytes() as u64,
             uses,
-            ram_bytes,
-            opening_reads,
+            ram_bytes: device.ram_bytes() as u64,
+            opening_reads: None,
+            live: None,
         })
+    }
+
+    /// The same, of a layer that is served.
+    pub fn with_live(self, live: LiveCard) -> Self {
+        Self { live: Some(live), ..self }
     }
 
     /// The text to show.
@@ -80,6 +96,7 @@ impl FtlFigures {
             "ram_bytes": self.ram_bytes,
             "opening_reads": self.opening_reads,
             "wear": self.chip.wear_json(),
+            "served": self.live.as_ref().map(|live| live.json(self.sector_bytes, &self.uses)),
         })
     }
 
@@ -101,13 +118,18 @@ impl FtlFigures {
             rows.push(("log blocks", format!("{} at most", grouped(volume.logs.into()))));
         }
         rows.extend(map_blocks(volume).map(|blocks| ("map blocks", blocks)));
-        rows.extend([
-            ("memory", format!("{} for the scheme", size::human(self.ram_bytes))),
-            ("opening", format!("{} page reads", grouped(self.opening_reads))),
-            ("erases", self.chip.wear_line()),
-        ]);
+        rows.push(("memory", format!("{} for the scheme", size::human(self.ram_bytes))));
+        rows.extend(self.opening_reads.map(|reads| ("opening", format!("{} page reads", grouped(reads)))));
+        rows.extend(self.live.iter().flat_map(LiveCard::rows));
+        rows.push(("erases", self.chip.wear_line()));
         table(&rows) + &self.chip.bars()
     }
+}
+
+/// The figures of a chip, of the wear those of the blocks that are not bad.
+fn chip_figures(chip: &Chip, uses: &[BlockUse]) -> ChipFigures {
+    let erases = chip.erase_counts().zip(uses).filter(|(_, used)| **used != BlockUse::Bad);
+    ChipFigures::of(chip, &chip.profile().name, erases.map(|(erases, _)| erases).collect())
 }
 
 /// A volume's map blocks: which they are, or how many at most.

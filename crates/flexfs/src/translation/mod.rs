@@ -4,6 +4,7 @@
 //! to the last byte.
 
 pub mod figures;
+pub mod live;
 pub mod uses;
 
 use std::path::Path;
@@ -36,6 +37,11 @@ impl FtlImage {
         &self.volume
     }
 
+    /// The volume, and the chip that it stands on.
+    pub fn parts_mut(&mut self) -> (&Volume, &mut Chip) {
+        (&self.volume, &mut self.chip)
+    }
+
     /// Visits the pages of a block, with the state of each, until `visit` says no more.
     pub fn pages(&mut self, block: u32, visit: &mut dyn FnMut(u32, PageState) -> bool) -> Result<(), ftl::Error> {
         self.volume.pages(&mut self.chip, block, visit)
@@ -50,7 +56,7 @@ impl FtlImage {
     pub fn refusal(&self, path: &Path) -> anyhow::Error {
         let (path, layer) = (path.display(), self.described());
         anyhow!(
-            "{path}: it holds {layer}, not a file system; `flexfs info {path}` tells more, \
+            "{path}: it holds {layer}, not a file system; `flexfs serve {path}` gives its sectors to hosts as a disk, \
              `flexfs mkfs {path} --size SIZE --force` makes it anew (all on it is lost)"
         )
     }

@@ -6,6 +6,8 @@
 mod files;
 mod sectors;
 
+pub use sectors::{KnownUses, ShownLayer};
+
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 
@@ -13,14 +15,25 @@ use anyhow::Result;
 
 use crate::cli;
 use crate::image::{self, Content};
+use crate::monitor::{self, Form};
 
 /// Blocks in a line of the map.
 const MAP_WIDTH: usize = 64;
 
 pub fn run(args: &cli::Dump) -> Result<ExitCode> {
+    let form = if args.json { Form::Json } else { Form::Table };
     let mut out = BufWriter::new(io::stdout().lock());
+    let is_of_chip = args.path.is_none() && !args.index && args.ino.is_none();
+    if let Some(told) = is_of_chip.then(|| monitor::structures(&args.image, form, args.block)).flatten() {
+        write!(out, "{told}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let written = match image::probe(&args.image)? {
-        Content::Sectors(mut layer) => sectors::write(&mut layer, args, &mut out),
+        Content::Sectors(mut layer) => sectors::check(&layer, args).and_then(|()| {
+            let blocks = KnownUses::of(&layer);
+            let (volume, chip) = layer.parts_mut();
+            ShownLayer { image: &args.image, volume, chip, blocks, form }.write(args.block, &mut out)
+        }),
         content => files::write(&mut content.into_files(&args.image)?, args, &mut out),
     };
     match written.and_then(|()| Ok(out.flush()?)) {

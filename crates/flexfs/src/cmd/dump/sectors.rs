@@ -4,30 +4,39 @@
 //! such and ends nothing.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
+use emulator::Chip;
 use ftl::{BlockDevice, BlockUse, PageState, PageTag, Scheme, Volume};
 use nand::Nand;
 use serde_json::{Value, json};
 
 use super::block_map;
 use crate::cli;
+use crate::monitor::Form;
 use crate::output::{grouped, table};
 use crate::translation::figures::map_blocks;
 use crate::translation::{FtlImage, uses};
 
 /// The uses of a volume's blocks, as far as they are known.
-struct KnownUses {
+pub struct KnownUses {
     uses: Vec<BlockUse>,
     /// Sectors of the device; or why it cannot be opened, so that no use is known.
     sectors: Result<u64, ftl::Error>,
 }
 
 impl KnownUses {
-    fn of(layer: &FtlImage) -> Self {
+    /// Those of a device that is open, with so many sectors.
+    pub fn known(uses: Vec<BlockUse>, sectors: u64) -> Self {
+        Self { uses, sectors: Ok(sectors) }
+    }
+
+    /// Those of an image, which is opened on a copy of its chip.
+    pub fn of(layer: &FtlImage) -> Self {
         let opened = layer.opened().and_then(|mut device| Ok((device.uses()?, device.sectors())));
         match opened {
-            Ok((uses, sectors)) => Self { uses, sectors: Ok(sectors) },
+            Ok((uses, sectors)) => Self::known(uses, sectors),
             Err(error) => {
                 let used = |block| if layer.chip().is_bad(block) { BlockUse::Bad } else { BlockUse::Unknown };
                 Self { uses: (0..layer.chip().geometry().blocks).map(used).collect(), sectors: Err(error) }
@@ -36,8 +45,17 @@ impl KnownUses {
     }
 }
 
-/// Writes what was asked for.
-pub fn write(layer: &mut FtlImage, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
+/// A translation layer on a chip, to be shown.
+pub struct ShownLayer<'a> {
+    pub image: &'a Path,
+    pub volume: &'a Volume,
+    pub chip: &'a mut Chip,
+    pub blocks: KnownUses,
+    pub form: Form,
+}
+
+/// Refuses what a translation layer does not have.
+pub fn check(layer: &FtlImage, args: &cli::Dump) -> Result<()> {
     if let Some(file) = &args.path {
         let (path, what, file) = (args.image.display(), layer.described(), file.display());
         bail!("{path}: it holds {what}, which has no files, so no {file}");
@@ -46,31 +64,63 @@ pub fn write(layer: &mut FtlImage, args: &cli::Dump, out: &mut impl Write) -> Re
         let (path, what) = (args.image.display(), layer.described());
         bail!("{path}: it holds {what}, which has no index; `flexfs dump {path}` shows its blocks");
     }
-    let blocks = KnownUses::of(layer);
-    match args.block {
-        Some(block) => pages(layer, &blocks, args, block, out),
-        None => overview(layer, &blocks, args, out),
-    }
+    Ok(())
 }
 
-/// The newest anchor and the map of blocks.
-fn overview(layer: &FtlImage, blocks: &KnownUses, args: &cli::Dump, out: &mut impl Write) -> Result<()> {
-    if args.json {
-        let each =
-            (0..).zip(&blocks.uses).map(|(block, used)| uses::json(block, used, layer.chip().erase_count(block)));
-        let object = json!({
-            "image": args.image,
-            "anchor": anchor_json(layer.volume()),
-            "sectors": blocks.sectors.as_ref().ok(),
-            "blocks": each.collect::<Vec<_>>(),
-        });
-        writeln!(out, "{object}")?;
-        return Ok(());
+impl ShownLayer<'_> {
+    /// Writes an overview, or a block.
+    pub fn write(&mut self, block: Option<u32>, out: &mut impl Write) -> Result<()> {
+        match block {
+            Some(block) => self.pages(block, out),
+            None => self.overview(out),
+        }
     }
-    writeln!(out, "{}\n", anchor_table(layer.volume(), &blocks.sectors))?;
-    block_map(blocks.uses.iter().map(uses::letter), out)?;
-    writeln!(out, "\n{}", uses::legend())?;
-    Ok(())
+
+    /// The newest anchor and the map of blocks.
+    fn overview(&self, out: &mut impl Write) -> Result<()> {
+        let Self { image, volume, chip, blocks, form } = self;
+        if *form == Form::Json {
+            let each = (0..).zip(&blocks.uses).map(|(block, used)| uses::json(block, used, chip.erase_count(block)));
+            let object = json!({
+                "image": image,
+                "anchor": anchor_json(volume),
+                "sectors": blocks.sectors.as_ref().ok(),
+                "blocks": each.collect::<Vec<_>>(),
+            });
+            writeln!(out, "{object}")?;
+            return Ok(());
+        }
+        writeln!(out, "{}\n", anchor_table(volume, &blocks.sectors))?;
+        block_map(blocks.uses.iter().map(uses::letter), out)?;
+        writeln!(out, "\n{}", uses::legend())?;
+        Ok(())
+    }
+
+    /// The pages of one block.
+    fn pages(&mut self, block: u32, out: &mut impl Write) -> Result<()> {
+        let Self { image, volume, chip, blocks, form } = self;
+        let Some(used) = blocks.uses.get(block as usize) else {
+            bail!("{}: there is no block {block}; the last one is {}", image.display(), blocks.uses.len() - 1)
+        };
+        let erases = chip.erase_count(block);
+        match form {
+            Form::Json => writeln!(out, "{}", uses::json(block, used, erases))?,
+            Form::Table => writeln!(out, "block {block}: {used}, {erases} erases")?,
+        }
+        let mut lines = PageLines { out, scheme: volume.scheme, blank_from: None };
+        let (mut outcome, mut count) = (Ok(()), 0);
+        let shown = volume.pages(chip, block, &mut |page, state| {
+            count = page + 1;
+            outcome = match form {
+                Form::Json => writeln!(lines.out, "{}", page_json(page, &state)),
+                Form::Table => lines.page(page, &state),
+            };
+            outcome.is_ok()
+        });
+        shown.map_err(|error| anyhow!("{}: {error}", image.display()))?;
+        outcome?;
+        Ok(lines.end_blank(count)?)
+    }
 }
 
 fn anchor_json(volume: &Volume) -> Value {
@@ -103,31 +153,6 @@ fn anchor_table(volume: &Volume, sectors: &Result<u64, ftl::Error>) -> String {
         ("log blocks", logs),
         ("map blocks", map_blocks(volume).unwrap_or_else(|| "none".to_owned())),
     ])
-}
-
-/// The pages of one block.
-fn pages(layer: &mut FtlImage, blocks: &KnownUses, args: &cli::Dump, block: u32, out: &mut impl Write) -> Result<()> {
-    let Some(used) = blocks.uses.get(block as usize) else {
-        bail!("{}: there is no block {block}; the last one is {}", args.image.display(), blocks.uses.len() - 1)
-    };
-    let erases = layer.chip().erase_count(block);
-    if args.json {
-        writeln!(out, "{}", uses::json(block, used, erases))?;
-    } else {
-        writeln!(out, "block {block}: {used}, {erases} erases")?;
-    }
-    let mut lines = PageLines { out, scheme: layer.volume().scheme, blank_from: None };
-    let (mut outcome, mut count) = (Ok(()), 0);
-    layer
-        .pages(block, &mut |page, state| {
-            count = page + 1;
-            outcome =
-                if args.json { writeln!(lines.out, "{}", page_json(page, &state)) } else { lines.page(page, &state) };
-            outcome.is_ok()
-        })
-        .map_err(|error| anyhow!("{}: {error}", args.image.display()))?;
-    outcome?;
-    Ok(lines.end_blank(count)?)
 }
 
 fn page_json(page: u32, state: &PageState) -> Value {

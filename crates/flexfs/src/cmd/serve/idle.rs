@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use card::ServedDevice;
 use lab::layers::{Foresight, merge_ns};
 
-use super::Served;
+use super::ServedCard;
 
 /// Between two looks whether there is something to do.
 const LOOK: Duration = Duration::from_millis(5);
@@ -23,7 +23,7 @@ pub struct IdleWorker(Option<(Arc<AtomicBool>, JoinHandle<()>)>);
 
 impl IdleWorker {
     /// Begins to work, where `works`.
-    pub fn start(export: &Arc<Served>, works: bool) -> Result<Self> {
+    pub fn start(export: &Arc<ServedCard>, works: bool) -> Result<Self> {
         if !works {
             return Ok(Self(None));
         }
@@ -68,7 +68,7 @@ impl IdleGaps {
     }
 
     /// Does a step if there is time for one. Whether it did.
-    fn step(&mut self, export: &Served) -> bool {
+    fn step(&mut self, export: &ServedCard) -> bool {
         export.between_requests(|device, _, done| {
             if self.done != Some(done) {
                 // How long it lasted is known to within a look.

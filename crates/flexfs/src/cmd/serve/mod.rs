@@ -3,12 +3,15 @@
 //! Invariants: with `--memory` and `--read-only` the image stays as it is to the last byte; a request that was accepted is
 //! done and answered before the program ends.
 
+mod answers;
 mod idle;
+mod recording;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use card::client::{ClientError, ExportOffer};
@@ -23,10 +26,11 @@ use crate::new_image::{self, NewChip};
 use crate::translation::described;
 use crate::{chips, cli, output, size};
 
+use answers::AskedCard;
 use idle::IdleWorker;
 
 /// A volume that is served.
-type Served = Export<CardVolume<Chip>>;
+type ServedCard = Export<CardVolume<Chip>>;
 
 /// The name of a card that is in no image.
 const NAMELESS: &str = "card";
@@ -36,16 +40,21 @@ pub fn run(args: &cli::Serve) -> Result<ExitCode> {
     let name = args.image.clone().unwrap_or_else(|| PathBuf::from(NAMELESS));
     check(args)?;
     let (chip, volume) = chip(args, &name)?;
+    let recorder = args.record.as_deref().map(|file| recording::begin(file, &chip, &volume)).transpose()?;
     let options = Options { too_large: TooLarge::Split, ..Options::default() };
     let sync: card::SyncChip<Chip> = |chip| chip.sync_image().map_err(|error| error.to_string());
     let device = CardVolume::open(chip, options, sync).map_err(|error| cannot_open(&name, &volume, &error))?;
-    let export = Arc::new(Served::new(device, args.cache as usize, args.read_only, None));
+    let export = Arc::new(ServedCard::new(device, args.cache as usize, args.read_only, recorder));
     let shape = export.shape();
     let described = format!("{} of {}", described(volume.scheme), size::human(shape.bytes));
     let offer = ExportOffer { name: export_name(&name), description: described.clone(), shape };
     let server = bind(&args.listen, offer)?;
-    output::say(&format!("{}: {described}, served at {}; Ctrl-C ends it", name.display(), server.uri()))?;
+    let (uri, clients) = (server.uri(), server.client_counter());
+    let asked =
+        AskedCard { image: name.clone(), volume, export: Arc::clone(&export), uri, begun: Instant::now(), clients };
+    let _monitor = args.image.as_ref().map(|_| asked.answer()).transpose()?;
     let worker = IdleWorker::start(&export, !args.no_idle_merges && !args.read_only)?;
+    output::say(&format!("{}: {described}, served at {}; Ctrl-C ends it", name.display(), server.uri()))?;
     let disk: Arc<dyn Disk> = Arc::clone(&export) as _;
     let shown = name.display().to_string();
     let complain = move |error: &ClientError| output::complain(&format!("{shown}: a client was sent away: {error}"));
