@@ -1,4 +1,4 @@
-//! `flexfs top`: watches a mounted volume in the terminal, until a key or the end of the mount.
+//! `flexfs top`: watches a mounted volume, or a card that is served, in the terminal, until a key or its end.
 //!
 //! Invariant: a server that is slow to answer keeps no key waiting.
 
@@ -14,17 +14,17 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 use crate::any_chip::AnyChip;
 use crate::monitor::{self, Form};
 use crate::top::screen::{self, End, News};
-use crate::top::{self, Snapshot, State};
+use crate::top::{self, Answer, Picture};
 use crate::translation::FtlImage;
 use crate::{cli, image, output};
 
 pub fn run(args: &cli::Top) -> Result<ExitCode> {
     let (image, interval) = (args.image.as_path(), args.interval);
-    let mut state = State::new(look(image)?, interval);
+    let mut picture = Picture::new(look(image)?, interval);
     if args.once {
         thread::sleep(interval);
-        state.take(look(image)?);
-        output::say(&top::text(&state))?;
+        picture.take(look(image)?);
+        output::say(&top::text(&picture))?;
         return Ok(ExitCode::SUCCESS);
     }
     if !io::stdout().is_terminal() {
@@ -35,19 +35,19 @@ pub fn run(args: &cli::Top) -> Result<ExitCode> {
         );
     }
     let answers = ask_every(interval, image.to_path_buf())?;
-    if screen::watch(state, &answers)? == End::Ended {
-        output::say(&format!("{}: not mounted any more", image.display()))?;
+    if screen::watch(picture, &answers)? == End::Ended {
+        output::say(&format!("{}: not mounted or served any more", image.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What the server tells now.
-fn look(image: &Path) -> Result<Snapshot> {
+fn look(image: &Path) -> Result<Answer> {
     let shown = image.display();
     match monitor::ask(image, Form::Json) {
         Some(answer) => read(image, &answer),
         None if monitor::is_served(image) => {
-            bail!("{shown}: its server does not answer; it does so to root and to whoever mounted it")
+            bail!("{shown}: its server does not answer; it does so to root and to whoever started it")
         }
         None => Err(not_mounted(image)),
     }
@@ -67,10 +67,10 @@ fn not_mounted(image: &Path) -> Error {
     }
 }
 
-fn read(image: &Path, answer: &str) -> Result<Snapshot> {
+fn read(image: &Path, answer: &str) -> Result<Answer> {
     let shown = image.display();
-    serde_json::from_str(answer).map_err(|error| {
-        anyhow!("{shown}: its server answers in another way ({error}); mount it again with this version of flexfs")
+    Answer::read(answer).map_err(|error| {
+        anyhow!("{shown}: its server answers in another way ({error}); start it again with this version of flexfs")
     })
 }
 
@@ -81,7 +81,7 @@ fn ask_every(interval: Duration, image: PathBuf) -> Result<Receiver<News>> {
         loop {
             thread::sleep(interval);
             let news = match monitor::ask(&image, Form::Json) {
-                Some(answer) => read(&image, &answer).map_or_else(News::Failed, News::told),
+                Some(answer) => read(&image, &answer).map_or_else(News::Failed, News::Told),
                 None if monitor::is_served(&image) => News::Silent,
                 None => News::Ended,
             };

@@ -17,7 +17,7 @@ use lab::play::{Watcher, watched};
 use crate::figures::{Figures, Live};
 use crate::monitor::Form;
 use crate::top::screen::{self, End, News};
-use crate::top::{Snapshot, State};
+use crate::top::{Answer, Picture};
 
 /// Between two pictures.
 const EVERY: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ pub fn run(jobs: Vec<Job>) -> Result<Results> {
     let worker = thread::Builder::new().name("experiments".into()).spawn(work).context("cannot run jobs")?;
     let first = loop {
         match news.recv() {
-            Ok(News::Told(snapshot)) => break Some(*snapshot),
+            Ok(News::Told(answer)) => break Some(answer),
             Ok(News::Failed(error)) => return Err(error),
             Ok(News::Silent | News::Ended) => {}
             // No job played with a volume long enough to be seen.
@@ -40,7 +40,7 @@ pub fn run(jobs: Vec<Job>) -> Result<Results> {
         }
     };
     if let Some(first) = first
-        && screen::watch(State::new(first, EVERY), &news)? == End::Quit
+        && screen::watch(Picture::new(first, EVERY), &news)? == End::Quit
     {
         bail!("repro --top: ended by a key before all jobs were done");
     }
@@ -65,14 +65,14 @@ fn watcher(job: String, send: Sender<News>) -> Watcher {
         }
         told = Some(Instant::now());
         // Nobody may be listening any more.
-        let _ = send.send(snapshot(fs, &job).map_or_else(News::Failed, News::told));
+        let _ = send.send(snapshot(fs, &job).map_or_else(News::Failed, News::Told));
     })
 }
 
-fn snapshot(fs: &mut Fs<Chip>, job: &str) -> Result<Snapshot, Error> {
+fn snapshot(fs: &mut Fs<Chip>, job: &str) -> Result<Answer, Error> {
     let (elapsed, counters) = (Duration::from_nanos(fs.chip().now_ns()), *fs.chip().counters());
     let live = Live { mountpoint: "an emulated chip".into(), elapsed, counters };
     let name = fs.chip().profile().name.clone();
     let figures = Figures::of_chip(fs, &name, Path::new(job))?.with_live(live);
-    Ok(serde_json::from_str(&figures.shown(Form::Json))?)
+    Ok(Answer::read(&figures.shown(Form::Json))?)
 }

@@ -9,26 +9,20 @@ use anyhow::{Context, Error, Result};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Snapshot, State, draw};
+use super::{Answer, Picture};
 use crate::interrupt::Interrupt;
 
 /// How long a key or an answer may wait until it is seen to.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What is heard of the volume that is watched.
+/// What is heard of the volume or card that is watched.
 pub enum News {
-    Told(Box<Snapshot>),
+    Told(Answer),
     /// It is there, and tells nothing.
     Silent,
     /// It is gone. So it is if nobody is left to tell anything.
     Ended,
     Failed(Error),
-}
-
-impl News {
-    pub fn told(snapshot: Snapshot) -> Self {
-        News::Told(Box::new(snapshot))
-    }
 }
 
 /// What ended the picture.
@@ -48,8 +42,8 @@ impl Screen {
         Ok(Self(ratatui::try_init().context("cannot draw on the terminal")?))
     }
 
-    fn draw(&mut self, state: &State) -> Result<()> {
-        self.0.draw(|frame| draw(frame, state)).context("cannot draw on the terminal")?;
+    fn draw(&mut self, picture: &Picture) -> Result<()> {
+        self.0.draw(|frame| picture.draw(frame)).context("cannot draw on the terminal")?;
         Ok(())
     }
 }
@@ -69,18 +63,18 @@ enum Change {
     Quit,
 }
 
-/// Draws what is heard, from this state on.
-pub fn watch(mut state: State, news: &Receiver<News>) -> Result<End> {
+/// Draws what is heard, from this picture on.
+pub fn watch(mut picture: Picture, news: &Receiver<News>) -> Result<End> {
     let interrupt = Interrupt::watch()?;
     let mut screen = Screen::open()?;
     loop {
-        screen.draw(&state)?;
+        screen.draw(&picture)?;
         match next(news, &interrupt)? {
-            Change::News(News::Told(snapshot)) => state.take(*snapshot),
-            Change::News(News::Silent) => state.answered = false,
+            Change::News(News::Told(answer)) => picture.take(answer),
+            Change::News(News::Silent) => picture.answered = false,
             Change::News(News::Ended) => return Ok(End::Ended),
             Change::News(News::Failed(error)) => return Err(error),
-            Change::Pause => state.paused = !state.paused,
+            Change::Pause => picture.paused = !picture.paused,
             Change::Resized => {}
             Change::Quit => return Ok(End::Quit),
         }

@@ -7,7 +7,8 @@ use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use serde_json::{Value, json};
 
-use super::{HEIGHT, Snapshot, State, WIDTH, draw, text, text_of};
+use super::volume::State;
+use super::{Answer, HEIGHT, Picture, WIDTH, text, text_of};
 
 const DAY_NS: u64 = 86_400_000_000_000;
 const YEAR_NS: u64 = 31_557_600_000_000_000;
@@ -71,18 +72,18 @@ fn later(before: &Value, alpha: Option<f64>) -> Value {
     after
 }
 
-fn told(answer: &Value) -> Snapshot {
-    serde_json::from_value(answer.clone()).unwrap()
+fn told(answer: &Value) -> Answer {
+    Answer::read(&answer.to_string()).unwrap()
 }
 
-fn state(answers: &[Value]) -> State {
-    let mut state = State::new(told(&answers[0]), Duration::from_millis(500));
-    answers[1..].iter().for_each(|answer| state.take(told(answer)));
-    state
+fn state(answers: &[Value]) -> Picture {
+    let mut picture = Picture::new(told(&answers[0]), Duration::from_millis(500));
+    answers[1..].iter().for_each(|answer| picture.take(told(answer)));
+    picture
 }
 
 /// A history in which α rises to 1, on a chip of these blocks.
-fn busy(blocks: usize, life: Value) -> State {
+fn busy(blocks: usize, life: Value) -> Picture {
     let mut answers = vec![answer(blocks)];
     answers[0]["life"] = life;
     for step in 0..20_u32 {
@@ -144,7 +145,12 @@ fn a_server_that_is_silent_is_told_of_until_it_answers() {
 #[test]
 fn rates_are_differences_by_the_time_between_two_answers() {
     let first = answer(128);
-    let state = |answers: &[Value]| state(answers).rates().map(|rates| [rates.host, rates.read, rates.migration]);
+    let state = |answers: &[Value]| {
+        let snapshot = |answer: &Value| serde_json::from_value(answer.clone()).unwrap();
+        let mut state = State::new(snapshot(&answers[0]));
+        answers[1..].iter().for_each(|answer| state.take(snapshot(answer)));
+        state.rates().map(|rates| [rates.host, rates.read, rates.migration])
+    };
     assert_eq!(state(std::slice::from_ref(&first)), None);
     let second = later(&first, None);
     assert_eq!(state(&[first.clone(), second.clone()]), Some([4 << 20, 3 << 20, 1 << 20]));
@@ -169,7 +175,7 @@ fn a_screen_of_any_size_is_drawn() {
 fn a_block_has_the_colour_that_the_legend_says() {
     let state = state(&[answer(128)]);
     let mut terminal = Terminal::new(TestBackend::new(WIDTH, HEIGHT)).unwrap();
-    let screen = terminal.draw(|frame| draw(frame, &state)).unwrap().buffer.clone();
+    let screen = terminal.draw(|frame| state.draw(frame)).unwrap().buffer.clone();
     let map = block_map(128);
     let colour = |letter: char| {
         let place = map.find(letter).unwrap() as u16;
@@ -186,4 +192,48 @@ fn a_block_has_the_colour_that_the_legend_says() {
     let colours = "mnshb.".chars().map(colour).collect::<Vec<_>>();
     assert!((1..6).all(|at| !colours[at..].contains(&colours[at - 1])), "{colours:?}");
     assert_eq!(colours[5], Color::Reset);
+}
+
+/// An answer of the server of a card whose chip has 128 blocks.
+fn card_answer() -> Value {
+    let map = format!("aammm{}ll{}", "D".repeat(80), ".".repeat(41));
+    json!({
+        "image": "card.img", "scheme": "log-block", "capacity_bytes": 96 << 14,
+        "blocks": { "anchor": 2, "map": 3, "data": 80, "log": 2, "free": 41, "bad": 0 },
+        "wear": {
+            "histogram": [{ "from": 0, "to": 2, "blocks": 100 }, { "from": 3, "to": 5, "blocks": 28 }],
+            "min": 0, "mean": 1.5, "max": 5, "endurance_native": 100_000,
+        },
+        "served": {
+            "uri": "nbd://127.0.0.1:10809", "clients": 2, "elapsed_ns": 4_000_000_000_u64,
+            "host": {
+                "reads": 10, "read_bytes": 1 << 20, "writes": 20, "written_bytes": 1 << 20, "trims": 1, "failures": 0,
+            },
+            "flash": { "read_bytes": 2 << 20, "programmed_bytes": 2 << 20 },
+            "work": {
+                "erases": 70, "write_amplification": 1.625, "switches": 4, "partial_merges": 5, "merges": 6,
+                "map_writes": 15, "map_copies": 3,
+            },
+            "block_map": map,
+        },
+    })
+}
+
+#[test]
+fn a_card_that_is_served() {
+    let before = card_answer();
+    let mut after = before.clone();
+    after["served"]["elapsed_ns"] = 4_500_000_000_u64.into();
+    after["served"]["host"]["written_bytes"] = (3 << 20).into();
+    after["served"]["flash"]["programmed_bytes"] = (5 << 20).into();
+    after["served"]["host"]["failures"] = 1.into();
+    insta::assert_snapshot!(text(&state(&[before, after])));
+}
+
+#[test]
+fn an_image_that_another_server_has_now_is_drawn_anew() {
+    let mut picture = state(&[answer(128), card_answer()]);
+    assert!(text(&picture).contains("served for 4s, 2 clients"));
+    picture.take(told(&answer(128)));
+    assert!(text(&picture).contains("mounted for 4s"));
 }

@@ -19,6 +19,11 @@ const KINDS: [(&str, char); 10] = [
     ("unknown", '?'),
 ];
 
+/// The word and the letter for each use.
+pub fn words() -> impl Iterator<Item = (&'static str, char)> {
+    KINDS.into_iter()
+}
+
 /// The word for a use.
 fn word(used: &BlockUse) -> &'static str {
     match used {

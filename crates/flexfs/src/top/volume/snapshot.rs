@@ -5,6 +5,7 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+use super::super::wear::Wear;
 use crate::block_kind::Kind;
 
 /// One answer.
@@ -46,22 +47,6 @@ pub struct Programmed {
     pub host: u64,
     pub migration: u64,
     pub gc: u64,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-pub struct Wear {
-    pub histogram: Vec<Range>,
-    pub min: u32,
-    pub mean: f64,
-    pub max: u32,
-    pub endurance_native: u32,
-}
-
-/// The blocks that were erased so often: from, to (both included).
-#[derive(Clone, Debug, Deserialize)]
-pub struct Range {
-    pub from: u32,
-    pub blocks: u64,
 }
 
 /// How a life stands that is to be guaranteed.

@@ -1,9 +1,8 @@
-//! What is on the screen: the newest answer, what was before it, and whether the picture stands still.
+//! What is on the screen of a volume: the newest answer, and the rates and shares of those before it.
 //!
 //! Invariant: all of it follows from the answers, in their order; the time between two is what they say themselves.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use super::snapshot::{Programmed, Snapshot};
 
@@ -57,25 +56,16 @@ pub struct State {
     pub snapshot: Snapshot,
     /// The newest first, which is that of the snapshot.
     pub history: VecDeque<Sample>,
-    /// Time between two answers that was asked for.
-    pub interval: Duration,
-    pub paused: bool,
-    /// The server has answered the last question.
-    pub answered: bool,
 }
 
 impl State {
-    pub fn new(snapshot: Snapshot, interval: Duration) -> Self {
+    pub fn new(snapshot: Snapshot) -> Self {
         let history = VecDeque::from([sample(&snapshot, None)]);
-        Self { snapshot, history, interval, paused: false, answered: true }
+        Self { snapshot, history }
     }
 
-    /// Goes on to a newer answer, unless the picture stands still.
+    /// Goes on to a newer answer.
     pub fn take(&mut self, snapshot: Snapshot) {
-        self.answered = true;
-        if self.paused {
-            return;
-        }
         self.history.push_front(sample(&snapshot, Rates::between(&self.snapshot, &snapshot)));
         self.history.truncate(HISTORY_MAX);
         self.snapshot = snapshot;

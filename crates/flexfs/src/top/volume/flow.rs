@@ -6,7 +6,7 @@ use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 use ratatui::widgets::LineGauge;
 
-use super::frame;
+use super::super::frame;
 use super::state::{Rates, Sample, State};
 use crate::size;
 

@@ -1,18 +1,15 @@
-//! The block map: a cell for a block, or for several where there are more blocks than cells.
+//! The block map of a volume.
 //!
-//! Invariants: the blocks of a cell follow each other, each block is in one cell, and all cells but the last stand for as
-//! many blocks; a cell shows the commonest kind of its blocks.
+//! Invariant: a kind of block has one colour, in the map and in the legend.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
-use super::frame;
+use super::super::grid::{self, GridKinds};
 use super::snapshot::Snapshot;
 use crate::block_kind::Kind;
-use crate::output::grouped;
 use crate::size;
 
 /// How a kind of block is coloured.
@@ -30,36 +27,19 @@ pub fn style(kind: Kind) -> Style {
 
 /// Rows that a map with its frame needs to show each block by itself.
 pub fn rows(snapshot: &Snapshot, width: u16) -> u16 {
-    let cells = usize::from(width.saturating_sub(2)).max(1);
-    u16::try_from(snapshot.mounted.block_map.len().div_ceil(cells)).unwrap_or(u16::MAX).saturating_add(2)
+    grid::rows(snapshot.mounted.block_map.len(), width)
 }
 
 /// Draws the map, with what is stored above it and the legend below.
 pub fn draw(frame: &mut Frame, area: Rect, snapshot: &Snapshot) {
-    let kinds = &snapshot.mounted.block_map;
-    let (columns, rows) = (usize::from(area.width.saturating_sub(2)), usize::from(area.height.saturating_sub(2)));
-    let blocks_per_cell = kinds.len().div_ceil((columns * rows).max(1)).max(1);
-    let title = format!(
-        "{} blocks, {blocks_per_cell} a cell; {} of {} used",
-        grouped(kinds.len() as u64),
-        size::human(snapshot.used_bytes),
-        size::human(snapshot.capacity_bytes),
-    );
-    let cells: Vec<Kind> = kinds.chunks(blocks_per_cell).map(commonest).collect();
-    let lines: Vec<Line> =
-        cells.chunks(columns.max(1)).map(|row| row.iter().map(|&kind| cell(kind)).collect()).collect();
-    frame.render_widget(Paragraph::new(lines).block(frame::titled(title).title_bottom(legend(snapshot))), area);
+    let used = format!("{} of {} used", size::human(snapshot.used_bytes), size::human(snapshot.capacity_bytes));
+    // Free comes last: a cell with one block in use shows that.
+    let kinds = GridKinds { order: Kind::ALL.to_vec(), cell };
+    grid::draw(frame, area, &snapshot.mounted.block_map, &kinds, &used, legend(snapshot));
 }
 
 fn cell(kind: Kind) -> Span<'static> {
     Span::styled(kind.letter().to_string(), style(kind))
-}
-
-/// The kind that most of some blocks are; of several, the first of [`Kind::ALL`], where free is the last.
-fn commonest(blocks: &[Kind]) -> Kind {
-    let count = |kind: Kind| blocks.iter().filter(|&&block| block == kind).count();
-    // Of equal ones `max_by_key` takes the last.
-    Kind::ALL.into_iter().rev().max_by_key(|&kind| count(kind)).unwrap_or(Kind::Free)
 }
 
 /// What the letters mean, and how many blocks are what.
@@ -83,7 +63,10 @@ mod tests {
 
     #[test]
     fn a_cell_shows_the_commonest_kind_and_rather_one_in_use_than_free() {
-        let of = |letters: &str| commonest(&letters.chars().filter_map(Kind::from_letter).collect::<Vec<_>>()).letter();
+        let of = |letters: &str| {
+            let kinds: Vec<Kind> = letters.chars().filter_map(Kind::from_letter).collect();
+            grid::commonest(&kinds, &Kind::ALL).unwrap().letter()
+        };
         for (letters, expected) in
             [("n", 'n'), ("nns", 'n'), ("..s", '.'), ("..ss", 's'), ("hhnn.", 'h'), ("b...", '.')]
         {
