@@ -11,9 +11,11 @@ pub mod phone;
 mod recorder;
 mod strace;
 mod text;
+mod unpack;
 
 pub use recorder::{Done, Recorder};
 pub use text::write;
+pub use unpack::{UnpackError, unpacked};
 
 /// What is asked of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

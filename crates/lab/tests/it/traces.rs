@@ -1,6 +1,6 @@
 //! Traces with lines that make no sense.
 
-use lab::trace;
+use lab::trace::{self, unpacked};
 
 const HEAD: &str = "{\"flexfs_trace\":1,\"time_unit\":\"us\"}\n";
 const SYNC: &str = "{\"at\":5,\"op\":\"sync\",\"file\":\"a\"}\n";
@@ -69,4 +69,11 @@ fn every_kind_of_broken_line_is_refused_with_its_number_and_the_reason() {
     }
     let error = trace::read(&[HEAD.as_bytes(), b"\xff\n"].concat()).unwrap_err();
     assert_eq!((error.line, error.reason.as_str()), (2, "it is not UTF-8"));
+}
+
+#[test]
+fn the_recorded_phone_application_unpacks_and_reads() {
+    let bytes = unpacked(include_bytes!("../../fixtures/facebook.mobigen.gz").to_vec()).unwrap();
+    let summary = trace::read(&bytes).unwrap().summary();
+    assert_eq!((summary.requests, summary.read_bytes, summary.written_bytes), (22_180, 3_651_509, 11_907_162));
 }
