@@ -5,6 +5,7 @@
 
 pub mod block;
 mod calls;
+mod lines;
 mod mobigen;
 mod names;
 pub mod phone;
@@ -16,6 +17,8 @@ mod unpack;
 pub use recorder::{Done, Recorder};
 pub use text::write;
 pub use unpack::{UnpackError, unpacked};
+
+use lines::{first_line, lines, text_of};
 
 /// What is asked of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,32 +103,14 @@ pub struct TraceError {
     pub reason: String,
 }
 
-/// The text of a trace.
-fn text_of(bytes: &[u8]) -> Result<&str, TraceError> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let line = bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        TraceError { line, reason: "it is not UTF-8".into() }
-    })
-}
-
-/// The lines that are not empty, with their numbers.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
-}
-
-/// The first line that is not empty.
-fn first_line(bytes: &[u8]) -> Option<&str> {
-    let first = bytes.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
-    std::str::from_utf8(first.strip_suffix(b"\r").unwrap_or(first)).ok()
-}
-
-/// Whether it begins like a trace of files.
+/// Whether it begins like a trace of files, after a byte-order mark and comments.
 pub fn begins(bytes: &[u8]) -> bool {
     first_line(bytes).is_some_and(|line| line.starts_with('{') || mobigen::begins(line) || strace::begins(line))
 }
 
 /// Reads a trace, of whichever kind its first line says: the one that `flexfs mount --record` writes, MobiGen's, or what
-/// `strace -f -ttt` prints.
+/// `strace -f -ttt` prints. Empty lines, comments that begin with `#` or `//`, and a byte-order mark of UTF-8 are passed
+/// over.
 ///
 /// # Errors
 /// The first line that makes no sense, and why.

@@ -1,5 +1,7 @@
-//! Block traces: broken lines, the same requests in every format, and their replay on every translation layer.
+//! Block traces: broken lines, the same requests in every format, in files as they are distributed, and their replay on
+//! every translation layer.
 
+mod distributed;
 mod formats;
 mod layers;
 mod wrong;
@@ -8,8 +10,8 @@ use lab::trace::block::{self, BlockOp, BlockRequest};
 
 use formats::{Ask, EVERY, READS_AND_WRITES};
 
-/// Requests of two disks: overwrites, ranges that are no whole pages, reads of what was never written, and with `all` trims
-/// and flushes.
+/// Requests of two disks: overwrites, ranges that are no whole pages, reads of what was never written, and with `all`
+/// trims and flushes.
 fn asked(all: bool) -> Vec<BlockRequest> {
     use BlockOp::{Flush, Read, Trim, Write};
     let mut asked = Vec::new();

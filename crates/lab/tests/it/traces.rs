@@ -1,5 +1,9 @@
-//! Traces with lines that make no sense.
+//! Traces with lines that make no sense, and traces in files as they are distributed.
 
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use lab::trace::{self, unpacked};
 
 const HEAD: &str = "{\"flexfs_trace\":1,\"time_unit\":\"us\"}\n";
@@ -69,6 +73,33 @@ fn every_kind_of_broken_line_is_refused_with_its_number_and_the_reason() {
     }
     let error = trace::read(&[HEAD.as_bytes(), b"\xff\n"].concat()).unwrap_err();
     assert_eq!((error.line, error.reason.as_str()), (2, "it is not UTF-8"));
+}
+
+/// The same requests in every format.
+fn texts() -> [String; 3] {
+    let phone = "1 1 write 36 4\n1 2 fsync 36 0\n";
+    [format!("{HEAD}{SYNC}"), format!("{OPEN}{phone}"), format!("{CALLED}7 1700000000.000002 fsync(3) = 0\n")]
+}
+
+#[test]
+fn a_file_that_is_packed_marked_or_commented_reads_as_plain() {
+    for text in texts() {
+        let plain = trace::read(text.as_bytes()).unwrap();
+        assert!(!plain.requests.is_empty());
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text.as_bytes()).unwrap();
+        let gzip = unpacked(encoder.finish().unwrap()).unwrap();
+        let marked = format!("\u{feff}{text}").into_bytes();
+        let commented = format!("# 1\n // 2\n{}", text.replace('\n', "\n#\n")).into_bytes();
+        for bytes in [gzip, marked, commented] {
+            assert!(trace::begins(&bytes), "{text}");
+            assert_eq!(trace::read(&bytes).as_ref(), Ok(&plain), "{text}");
+        }
+    }
+    let error = trace::read(b"# A\n1 2 3\n").unwrap_err();
+    assert!(error.line == 2 && error.reason.contains("begins like no trace"), "{error}");
+    let error = trace::read(b"\xff\xfe1\0 \0").unwrap_err();
+    assert!(error.line == 1 && error.reason.contains("iconv -f UTF-16 -t UTF-8"), "{error}");
 }
 
 #[test]

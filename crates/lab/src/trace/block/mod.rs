@@ -63,13 +63,14 @@ const FORMATS: [Format; 6] = [
     Format { begins: disksim::begins, read: disksim::read },
 ];
 
-/// Whether it begins like a block trace.
+/// Whether it begins like a block trace, after a byte-order mark and comments.
 pub fn begins(bytes: &[u8]) -> bool {
     first_line(bytes).is_some_and(|line| FORMATS.iter().any(|format| (format.begins)(line)))
 }
 
 /// Reads a block trace, of whichever format its first line says: FlexFS's own, that of SYSTOR '17, of Microsoft's production
-/// servers, of MSR Cambridge, what blkparse prints, or DiskSim's columns.
+/// servers, of MSR Cambridge, what blkparse prints, or DiskSim's columns. Empty lines, comments that begin with `#` or
+/// `//`, and a byte-order mark of UTF-8 are passed over.
 ///
 /// # Errors
 /// The first line that makes no sense, and why.

@@ -1,5 +1,6 @@
-//! SYSTOR '17: a header, then `TIMESTAMP,RESPONSE,R|W,LUN,OFFSET,SIZE`, times in seconds with a fraction, the rest in bytes.
-//! Invariant: a line's time is that of its arrival; lines are in the order of their ends.
+//! SYSTOR '17: a header, then `TIMESTAMP,RESPONSE,R|W,LUN,OFFSET,SIZE`, times in seconds with a fraction, the rest in
+//! bytes. Invariant: a line's time is that of its arrival; lines are in the order of their ends. Files that were joined
+//! have several headers.
 
 use super::super::TraceError;
 use super::columns::{exactly, number, seconds_ns};
@@ -13,10 +14,13 @@ pub fn begins(line: &str) -> bool {
 }
 
 pub fn read(text: &str) -> Result<BlockTrace, TraceError> {
-    Gathered::default().through(text, 1, line)
+    Gathered::default().through(text, 0, line)
 }
 
 fn line(gathered: &mut Gathered, line: &str) -> Result<(), String> {
+    if begins(line) {
+        return Ok(());
+    }
     let [time, response, op, lun, offset, bytes] = exactly(line.split(','))?;
     let at_ns = seconds_ns(time, "the time")?;
     // Not every set has responses.

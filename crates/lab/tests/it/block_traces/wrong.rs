@@ -55,6 +55,12 @@ fn columns() -> Vec<Wrong> {
         ("time that goes back", disksim("8 0 128 8 1"), 2, "before that of the line above: 1 ns"),
         ("a sector that overflows", disksim("9 0 99999999999999999 8 1"), 2, "the sector is too large"),
         ("more than a request is for", disksim("9 0 0 99999999 1"), 2, "no request is for"),
+        (
+            "a header of other columns",
+            MSR.to_owned() + "Timestamp,Hostname,DiskNumber,Type,Size,Offset,ResponseTime",
+            2,
+            "the time",
+        ),
         ("a column too many", msr("1,hm,0,Write,512,512,1,1"), 2, "8 columns, and not 7"),
         ("another direction", msr("1,hm,0,write,512,512,1"), 2, "neither Read nor Write: \"write\""),
         ("an offset within a sector", msr("1,hm,0,Write,100,512,1"), 2, "its offset, 100, is no multiple"),
