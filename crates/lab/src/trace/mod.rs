@@ -8,12 +8,14 @@ mod calls;
 mod lines;
 mod mobigen;
 mod names;
+mod options;
 pub mod phone;
 mod recorder;
 mod strace;
 mod text;
 mod unpack;
 
+pub use options::{ReadOptions, TimeUnit, TimeUnitError};
 pub use recorder::{Done, Recorder};
 pub use text::write;
 pub use unpack::{UnpackError, unpacked};
@@ -117,7 +119,7 @@ pub fn begins(bytes: &[u8]) -> bool {
 pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
     let text = text_of(bytes)?;
     let Some((number, first)) = lines(text).next() else {
-        return Err(TraceError { line: 1, reason: "there is nothing in it".into() });
+        return Err(TraceError { line: 1, reason: NOTHING.into() });
     };
     if first.starts_with('{') {
         return text::read(lines(text));
@@ -132,6 +134,11 @@ pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
                   -ttt's PID SECONDS CALL(";
     Err(TraceError { line: number, reason: reason.into() })
 }
+
+/// Why a file without a line that says something is refused.
+const NOTHING: &str = "there is nothing in it";
+/// Why a unit of time is refused where the format gives it.
+const SAYS_ITS_UNIT: &str = "a trace of this format says its unit of time itself: leave --time-unit away";
 
 /// The longest file of a trace, bytes: more is no length but a number of something else.
 const FILE_BYTES_MAX: u64 = 1 << 40;

@@ -5,14 +5,14 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Op, ROOT, Request, Trace, TraceError, wrong_path, wrong_range, wrong_transfer};
+use super::{Op, ROOT, Request, TimeUnit, Trace, TraceError, wrong_path, wrong_range, wrong_transfer};
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
     flexfs_trace: u32,
-    time_unit: Unit,
+    time_unit: TimeUnit,
     /// How long it lasts; without it, until the last request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lasts: Option<u64>,
@@ -22,24 +22,6 @@ struct Head {
 }
 
 const VERSION: u32 = 1;
-
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Unit {
-    Ns,
-    Us,
-    Ms,
-}
-
-impl Unit {
-    pub fn ns(self) -> u64 {
-        match self {
-            Self::Ns => 1,
-            Self::Us => 1_000,
-            Self::Ms => 1_000_000,
-        }
-    }
-}
 
 /// A request.
 #[derive(Serialize, Deserialize)]
@@ -101,7 +83,7 @@ impl Line {
         }
     }
 
-    fn request(self, unit: Unit) -> Result<Request, String> {
+    fn request(self, unit: TimeUnit) -> Result<Request, String> {
         let at_ns = self.at.checked_mul(unit.ns()).ok_or("its time is too large")?;
         let is_root = self.op == Name::Sync && self.file == ROOT;
         let file = if is_root { None } else { Some(&self.file) };
@@ -176,7 +158,7 @@ pub fn write(trace: &Trace, to: &mut impl Write) -> io::Result<()> {
 
 /// Writes the first line. Without a time that the trace lasts it ends with its last request.
 pub(super) fn write_head(lasts: Option<u64>, before: Vec<(String, u64)>, to: &mut impl Write) -> io::Result<()> {
-    let head = Head { flexfs_trace: VERSION, time_unit: Unit::Ns, lasts, before };
+    let head = Head { flexfs_trace: VERSION, time_unit: TimeUnit::Ns, lasts, before };
     writeln!(to, "{}", serde_json::to_string(&head)?)
 }
 

@@ -6,7 +6,7 @@
 use super::super::{TraceError, lines};
 use super::columns::{number, seconds_ns, sectors};
 use super::gather::Gathered;
-use super::{BlockOp, BlockTrace};
+use super::{BlockOp, BlockTraceContents};
 
 const QUEUED: &str = "Q";
 const ISSUED: &str = "D";
@@ -21,7 +21,7 @@ pub fn begins(line: &str) -> bool {
         && line.contains(char::is_whitespace)
 }
 
-pub fn read(text: &str) -> Result<BlockTrace, TraceError> {
+pub fn read(text: &str) -> Result<BlockTraceContents, TraceError> {
     let (mut queued, mut issued) = (None::<Gathered>, Gathered::default());
     let mut is_summary = false;
     for (line, text) in lines(text) {
@@ -41,7 +41,7 @@ pub fn read(text: &str) -> Result<BlockTrace, TraceError> {
         };
         event.add_to(gathered).map_err(wrong)?;
     }
-    Ok(queued.unwrap_or(issued).trace())
+    Ok(queued.unwrap_or(issued).contents())
 }
 
 /// A line.

@@ -1,11 +1,12 @@
 //! The requests of a trace as its lines are gone through.
 //!
-//! Invariant: a request that no disk takes is refused where it is met; in the end all are in the order of their arrival.
+//! Invariant: a request that no disk takes is refused where it is met, and a request for nothing is counted; in the end
+//! all others are in the order of their arrival.
 
 use std::collections::BTreeMap;
 
 use super::super::{TraceError, lines};
-use super::{BlockOp, BlockRequest, BlockTrace, SECTOR_BYTES};
+use super::{BlockOp, BlockRequest, BlockTrace, BlockTraceContents, SECTOR_BYTES};
 
 /// The longest disk, bytes: as many sectors as 48 bits can name.
 const DISK_BYTES_MAX: u64 = SECTOR_BYTES << 48;
@@ -26,11 +27,16 @@ struct Timed {
 pub struct Gathered {
     disks: BTreeMap<String, u32>,
     all: Vec<Timed>,
+    empty_requests: u64,
 }
 
 impl Gathered {
-    /// A request to a disk that is named so, or why there is none such.
+    /// A request to a disk of that name, or why no disk takes it.
     pub fn add(&mut self, at_ns: i128, disk: &str, op: BlockOp, offset: u64, bytes: u64) -> Result<(), String> {
+        if bytes == 0 && op != BlockOp::Flush {
+            self.empty_requests += 1;
+            return Ok(());
+        }
         wrong_range(op, offset, bytes).map_or(Ok(()), Err)?;
         let first_ns = self.all.first().map_or(at_ns, |first| first.at_ns);
         if (at_ns - first_ns).abs() > LASTS_NS_MAX {
@@ -60,15 +66,15 @@ impl Gathered {
         text: &str,
         skipped: usize,
         mut line: impl FnMut(&mut Self, &str) -> Result<(), String>,
-    ) -> Result<BlockTrace, TraceError> {
+    ) -> Result<BlockTraceContents, TraceError> {
         for (number, text) in lines(text).skip(skipped) {
             line(&mut self, text).map_err(|reason| TraceError { line: number, reason })?;
         }
-        Ok(self.trace())
+        Ok(self.contents())
     }
 
     /// All of them, those of one time in the order in which they were met.
-    pub fn trace(mut self) -> BlockTrace {
+    pub fn contents(mut self) -> BlockTraceContents {
         self.all.sort_by_key(|timed| timed.at_ns);
         let first_ns = self.all.first().map_or(0, |first| first.at_ns);
         let mut numbers = BTreeMap::new();
@@ -78,7 +84,8 @@ impl Gathered {
             // No two are further apart than twice the longest trace.
             BlockRequest { at_ns: u64::try_from(at_ns - first_ns).unwrap_or(u64::MAX), disk, ..request }
         };
-        BlockTrace { requests: self.all.into_iter().map(numbered).collect() }
+        let requests = self.all.into_iter().map(numbered).collect();
+        BlockTraceContents { trace: BlockTrace { requests }, empty_requests: self.empty_requests }
     }
 }
 
@@ -88,7 +95,6 @@ fn wrong_range(op: BlockOp, offset: u64, bytes: u64) -> Option<String> {
     let ends = offset.checked_add(bytes).filter(|&end| end <= DISK_BYTES_MAX);
     match () {
         () if op == BlockOp::Flush => None,
-        () if bytes == 0 => Some("it is for nothing: its length is 0".into()),
         () if part(offset) => Some(format!("its offset, {offset}, is no multiple of {SECTOR_BYTES} bytes")),
         () if part(bytes) => Some(format!("its length, {bytes}, is no multiple of {SECTOR_BYTES} bytes")),
         () if bytes > REQUEST_BYTES_MAX => {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::super::{TraceError, lines};
 use super::columns::{hex, number};
 use super::gather::Gathered;
-use super::{BlockOp, BlockTrace};
+use super::{BlockOp, BlockTraceContents};
 
 const BEGIN: &str = "BeginHeader";
 const END: &str = "EndHeader";
@@ -45,7 +45,7 @@ pub fn begins(line: &str) -> bool {
     line.trim() == BEGIN
 }
 
-pub fn read(text: &str) -> Result<BlockTrace, TraceError> {
+pub fn read(text: &str) -> Result<BlockTraceContents, TraceError> {
     let mut declared = Declared::new();
     let mut last = 1;
     for ((line, text_here), head_lines) in lines(text).skip(1).zip(2..) {

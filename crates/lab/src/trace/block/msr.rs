@@ -5,7 +5,7 @@
 use super::super::TraceError;
 use super::columns::{exactly, number};
 use super::gather::Gathered;
-use super::{BlockOp, BlockTrace};
+use super::{BlockOp, BlockTraceContents};
 
 const HEADER: [&str; 7] = ["Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime"];
 /// The unit of times, ns.
@@ -21,7 +21,7 @@ fn is_header(columns: &[&str]) -> bool {
     columns.len() == HEADER.len() && columns.iter().zip(&HEADER).all(is_name)
 }
 
-pub fn read(text: &str) -> Result<BlockTrace, TraceError> {
+pub fn read(text: &str) -> Result<BlockTraceContents, TraceError> {
     Gathered::default().through(text, 0, line)
 }
 

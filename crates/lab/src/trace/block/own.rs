@@ -5,17 +5,17 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::super::text::{Unit, json_reason};
-use super::super::{TraceError, lines};
+use super::super::text::json_reason;
+use super::super::{TimeUnit, TraceError, lines};
 use super::gather::Gathered;
-use super::{BlockOp, BlockRequest, BlockTrace, SECTOR_BYTES};
+use super::{BlockOp, BlockRequest, BlockTrace, BlockTraceContents, SECTOR_BYTES};
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
     flexfs_block_trace: u32,
-    time_unit: Unit,
+    time_unit: TimeUnit,
     sector_bytes: u64,
 }
 
@@ -85,7 +85,7 @@ impl Line {
 /// # Errors
 /// What the writer gives.
 pub fn write(trace: &BlockTrace, to: &mut impl Write) -> io::Result<()> {
-    let head = Head { flexfs_block_trace: VERSION, time_unit: Unit::Ns, sector_bytes: SECTOR_BYTES };
+    let head = Head { flexfs_block_trace: VERSION, time_unit: TimeUnit::Ns, sector_bytes: SECTOR_BYTES };
     writeln!(to, "{}", serde_json::to_string(&head)?)?;
     let mut lines = trace.requests.iter().map(Line::of);
     lines.try_for_each(|line| writeln!(to, "{}", serde_json::to_string(&line)?))
@@ -95,8 +95,8 @@ pub fn begins(line: &str) -> bool {
     line.starts_with('{') && line.contains("\"flexfs_block_trace\"")
 }
 
-pub fn read(text: &str) -> Result<BlockTrace, TraceError> {
-    let Some((line, first)) = lines(text).next() else { return Ok(BlockTrace::default()) };
+pub fn read(text: &str) -> Result<BlockTraceContents, TraceError> {
+    let Some((line, first)) = lines(text).next() else { return Ok(BlockTraceContents::default()) };
     let head = head(first).map_err(|reason| TraceError { line, reason })?;
     Gathered::default().through(text, 1, |gathered, text| {
         let line: Line = serde_json::from_str(text).map_err(json_reason)?;

@@ -5,7 +5,7 @@
 use super::super::TraceError;
 use super::columns::{exactly, number, seconds_ns};
 use super::gather::Gathered;
-use super::{BlockOp, BlockTrace};
+use super::{BlockOp, BlockTraceContents};
 
 const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
 
@@ -13,7 +13,7 @@ pub fn begins(line: &str) -> bool {
     line == HEADER
 }
 
-pub fn read(text: &str) -> Result<BlockTrace, TraceError> {
+pub fn read(text: &str) -> Result<BlockTraceContents, TraceError> {
     Gathered::default().through(text, 0, line)
 }
 
