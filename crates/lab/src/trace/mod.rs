@@ -1,7 +1,7 @@
 //! Traces: what applications asked a file system for, and when. This is the room of every reader of them.
 //!
 //! Invariant: a trace says all that its replay needs, by paths and offsets; what files hold follows from the replay. A line
-//! that makes no sense is an error with its number and the reason, never left out.
+//! that makes no sense is an error with its number and the reason; a call that a caller lets pass over is counted.
 
 pub mod block;
 mod calls;
@@ -105,34 +105,53 @@ pub struct TraceError {
     pub reason: String,
 }
 
+/// A trace that was read, and how much of its file is not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceContents {
+    pub trace: Trace,
+    /// Calls that are not known, which [`ReadOptions::skip_unknown`] passes over.
+    pub unknown_calls: u64,
+}
+
 /// Whether it begins like a trace of files, after a byte-order mark and comments.
 pub fn begins(bytes: &[u8]) -> bool {
     first_line(bytes).is_some_and(|line| line.starts_with('{') || mobigen::begins(line) || strace::begins(line))
 }
 
-/// Reads a trace, of whichever kind its first line says: the one that `flexfs mount --record` writes, MobiGen's, or what
-/// `strace -f -ttt` prints. Empty lines, comments that begin with `#` or `//`, and a byte-order mark of UTF-8 are passed
-/// over.
+/// Reads a trace as [`read_with`] does, without options.
 ///
 /// # Errors
-/// The first line that makes no sense, and why.
+/// Those of [`read_with`].
 pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
+    read_with(bytes, &ReadOptions::default()).map(|contents| contents.trace)
+}
+
+/// Reads a trace. Its first line tells the format: that of `flexfs mount --record`, of MobiGen, or of `strace -f -ttt`.
+/// Empty lines, comments that begin with `#` or `//`, and a byte-order mark of UTF-8 are passed over.
+///
+/// # Errors
+/// The first line that makes no sense, and why; text that is not UTF-8; a unit of time, which every format says itself.
+pub fn read_with(bytes: &[u8], options: &ReadOptions) -> Result<TraceContents, TraceError> {
     let text = text_of(bytes)?;
-    let Some((number, first)) = lines(text).next() else {
+    let Some((line, first)) = lines(text).next() else {
         return Err(TraceError { line: 1, reason: NOTHING.into() });
     };
+    if options.time_unit.is_some() && begins(bytes) {
+        return Err(TraceError { line, reason: SAYS_ITS_UNIT.into() });
+    }
+    let in_full = |trace| TraceContents { trace, unknown_calls: 0 };
     if first.starts_with('{') {
-        return text::read(lines(text));
+        return text::read(lines(text)).map(in_full);
     }
     if mobigen::begins(first) {
-        return mobigen::read(lines(text));
+        return mobigen::read(lines(text), options.skip_unknown);
     }
     if strace::begins(first) {
-        return strace::read(lines(text));
+        return strace::read(lines(text)).map(in_full);
     }
     let reason = "it begins like no trace: not like {\"flexfs_trace\":1,…}, MobiGen's THREAD MICROSECONDS CALL, or strace -f \
                   -ttt's PID SECONDS CALL(";
-    Err(TraceError { line: number, reason: reason.into() })
+    Err(TraceError { line, reason: reason.into() })
 }
 
 /// Why a file without a line that says something is refused.

@@ -56,6 +56,9 @@ impl FromStr for TimeUnit {
 pub struct ReadOptions {
     /// The unit of the times. Only DiskSim's columns take it: every other format says its unit itself.
     pub time_unit: Option<TimeUnit>,
+    /// Counts calls of MobiGen's traces that are not known, and passes them over, instead of refusing the trace. Traces
+    /// of blocks have no calls.
+    pub skip_unknown: bool,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use lab::trace::{self, unpacked};
+use lab::trace::{self, ReadOptions, TimeUnit, unpacked};
 
 const HEAD: &str = "{\"flexfs_trace\":1,\"time_unit\":\"us\"}\n";
 const SYNC: &str = "{\"at\":5,\"op\":\"sync\",\"file\":\"a\"}\n";
@@ -56,6 +56,8 @@ fn wrong() -> Vec<(&'static str, String, usize, &'static str)> {
         ("time of a thread that goes back", format!("1 9 close 3 0\n{OPEN}"), 2, "before that of thread 1"),
         ("an unknown call", phone("1 5 splice 36 4"), 2, "no call is called \"splice\""),
         ("too few arguments", phone("1 5 pwrite 36 4"), 2, "pwrite has 3 arguments, and here it has 2"),
+        ("a quiet call that is cut", phone("1 5 lstat64 \"/data"), 2, "lstat64 has 2 arguments, and here it has 1"),
+        ("a move to a place that is not told", phone("1 5 _llseek 36 0"), 2, "no call is called \"_llseek\""),
         ("an unknown flag", phone("1 5 open /data/y O_FAST 37"), 2, "O_FAST"),
         ("seconds without their fraction", format!("{CALLED}7 1700000000 fsync(3) = 0\n"), 2, "SECONDS.MICROSECONDS"),
         ("more bytes than were asked for", strace("write(3, \"x\"..., 10) = 11"), 2, "more than the 10"),
@@ -100,6 +102,37 @@ fn a_file_that_is_packed_marked_or_commented_reads_as_plain() {
     assert!(error.line == 2 && error.reason.contains("begins like no trace"), "{error}");
     let error = trace::read(b"\xff\xfe1\0 \0").unwrap_err();
     assert!(error.line == 1 && error.reason.contains("iconv -f UTF-16 -t UTF-8"), "{error}");
+}
+
+#[test]
+fn a_unit_of_time_is_refused_for_a_trace_of_files() {
+    let options = ReadOptions { time_unit: Some(TimeUnit::Ms), ..ReadOptions::default() };
+    for text in texts() {
+        let error = trace::read_with(text.as_bytes(), &options).unwrap_err();
+        assert!(error.reason.contains("says its unit of time itself"), "{text}{error}");
+    }
+}
+
+#[test]
+fn calls_of_phones_that_change_nothing_are_passed_over() {
+    let plain = "1 0 open /data/data O_WRONLY|O_CREAT 36\n1 1 write 36 4\n1 3 fsync 36 0\n1 6 write 36 4\n";
+    let real = "\
+1 0 open /data/data O_WRONLY|O_CREAT 36
+1 1 lstat64 \"/data/data/com.twitter.android/shared_prefs/77smartEsos.xml.bak\" 0
+1 1 write 36 4
+1 1 fstat64 36 0
+1 2 access \"/data/data/com.twitter.android/databases/global.db-wal\" -1
+1 2 stat64 \"/mnt/sdcard/My Files\" 0
+1 3 fdatasync 36 0
+1 4 statfs64 \"/mnt/sdcard\" 0
+1 4 fstatfs64 36 0
+1 4 getdents64 37 512
+1 5 readlink \"/proc/self/exe\" 23
+1 5 fcntl64 36 2
+1 6 write 36 4
+";
+    let contents = trace::read_with(real.as_bytes(), &ReadOptions::default()).unwrap();
+    assert_eq!((Ok(contents.trace), contents.unknown_calls), (trace::read(plain.as_bytes()), 0));
 }
 
 #[test]

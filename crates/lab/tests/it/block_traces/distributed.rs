@@ -30,7 +30,7 @@ fn requests(text: &str) -> Vec<BlockRequest> {
 }
 
 fn contents(text: &str, time_unit: Option<TimeUnit>) -> Result<BlockTraceContents, String> {
-    let options = ReadOptions { time_unit };
+    let options = ReadOptions { time_unit, ..ReadOptions::default() };
     block::read_with(text.as_bytes(), &options).map_err(|error| error.to_string())
 }
 
