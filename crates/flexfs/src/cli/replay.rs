@@ -9,6 +9,7 @@ use flexfs_core::Policy;
 use flexfs_core::wear::Goal;
 use ftl::Scheme;
 use lab::play::HostCost;
+use lab::trace::TimeUnit;
 
 use super::values::{lifetime, policy, profile, profile_help, scheme};
 use crate::size;
@@ -24,6 +25,8 @@ Examples:
   strace -f -ttt -o app.trace app; flexfs replay app.trace
   flexfs replay disk.trace --ftl log-block          blocks, not files
   blkparse -i sda > sda.txt; flexfs replay sda.txt --ftl page-greedy
+  flexfs replay src1_0.csv.gz --ftl dftl            as it was published
+  xz -dc web.csv.xz | flexfs replay - --ftl fast
 
   cp --sparse=always flash.img before.img
   flexfs mount --record-decisions busy.jsonl flash.img mnt
@@ -36,17 +39,20 @@ and all files once more in the end. In a directory, of any file system, whose ro
 comes at its time or when that before it is answered; directories and files that the trace needs are made.
 
 A trace of blocks says what was asked of which sectors of disks. It is what blkparse prints, or a
-trace of DiskSim or MQSim (time in ns), MSR Cambridge, Microsoft's production servers or SYSTOR '17,
-or lines of JSON. --ftl plays it on a translation layer on a new chip. What it touches stands
+trace of DiskSim (time in ms with a fraction) or MQSim (in ns), MSR Cambridge, Microsoft's production
+servers or SYSTOR '17, or lines of JSON. --ftl plays it on a translation layer on a new chip. What it touches stands
 together there; what it reads and did not write is written before. All that is read is compared
 with what was written, and all of it once more after the device is opened again.
+
+A file may be packed by gzip, begin with a byte-order mark, and have lines of comments (# or //). Requests for nothing
+are passed over and counted.
 
 A recording of decisions needs a copy of the image as it was when it began. It is a line of JSON for each event:
 when it came by the chip's clock, what was asked, and the programs and erases that followed, each with its cause.
 It holds names and attributes, and not what files hold. Nothing is written to the image.
 Exit status 0: all as it must be; 1: not, or it cannot be replayed; 2: wrong usage.")]
 pub struct Replay {
-    /// A trace, or a recording of decisions
+    /// A trace, or a recording of decisions; - for standard input
     pub recording: PathBuf,
     /// The directory for a trace, or the copy of the image for decisions
     #[arg(value_name = "DIR|IMAGE")]
@@ -69,6 +75,12 @@ pub struct Replay {
     /// Play only so many requests of a trace of blocks
     #[arg(long, value_name = "N", requires = "ftl")]
     pub requests: Option<usize>,
+    /// The unit of the times of a trace in DiskSim's columns: ns, us, ms or s [default: ms with a fraction, else ns]
+    #[arg(long, value_name = "UNIT", requires = "ftl")]
+    pub time_unit: Option<TimeUnit>,
+    /// Pass over the calls of a MobiGen trace that are not known, and count them
+    #[arg(long, conflicts_with = "ftl")]
+    pub skip_unknown: bool,
     /// Let the translation layer merge in idle time, as far as the last idle times let it be foreseen
     #[arg(long, requires = "ftl")]
     pub idle_merges: bool,

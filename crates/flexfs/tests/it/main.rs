@@ -32,6 +32,7 @@ mod refused;
 mod removed_times;
 mod repair;
 mod repro;
+mod serve;
 mod synced_overwrites;
 mod times;
 mod top;

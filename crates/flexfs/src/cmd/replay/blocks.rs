@@ -10,17 +10,19 @@ use lab::layers::replay::{BlocksReplayed, ReplayConfig, replay, size_for};
 use lab::trace::block;
 
 use super::distribution;
+use super::source::RecordingSource;
 use crate::cmd::layer_figures;
 use crate::output::{grouped, table};
 use crate::{chips, cli, progress, size};
 
 /// The figures of a block trace, played on a new chip.
-pub fn on_layer(args: &cli::Replay, bytes: &[u8], scheme: Scheme) -> Result<String> {
-    let shown = args.recording.display();
+pub fn on_layer(args: &cli::Replay, source: &RecordingSource, scheme: Scheme) -> Result<String> {
+    let RecordingSource { shown, bytes } = source;
     if !block::begins(bytes) && super::is_of_files(bytes) {
         bail!("{shown}: not a block trace, which alone is played on a translation layer; leave --ftl away");
     }
-    let mut trace = block::read(bytes).map_err(|error| anyhow!("{shown}: {error}"))?;
+    let read = block::read_with(bytes, &super::read_options(args)).map_err(|error| anyhow!("{shown}: {error}"))?;
+    let (mut trace, empty_requests) = (read.trace, read.empty_requests);
     trace.requests.truncate(args.requests.unwrap_or(usize::MAX));
     if args.no_pauses {
         trace.requests.iter_mut().for_each(|request| request.at_ns = 0);
@@ -41,8 +43,12 @@ pub fn on_layer(args: &cli::Replay, bytes: &[u8], scheme: Scheme) -> Result<Stri
     });
     bar.finish_and_clear();
     match replayed {
-        Ok(replayed) if args.json => Ok(serde_json::to_string(&replayed)?),
-        Ok(replayed) => Ok(figures(&replayed)),
+        Ok(replayed) if args.json => {
+            let mut object = serde_json::to_value(&replayed)?;
+            object["empty_requests"] = empty_requests.into();
+            Ok(object.to_string())
+        }
+        Ok(replayed) => Ok(figures(&replayed, empty_requests)),
         Err(LayerError::NoRoom { touched_bytes, holds_bytes }) => {
             let (touched, holds) = (size::human(touched_bytes), size::human(holds_bytes));
             bail!(
@@ -54,7 +60,7 @@ pub fn on_layer(args: &cli::Replay, bytes: &[u8], scheme: Scheme) -> Result<Stri
     }
 }
 
-fn figures(replayed: &BlocksReplayed) -> String {
+fn figures(replayed: &BlocksReplayed, empty_requests: u64) -> String {
     let sectors = format!("{} of {}", grouped(replayed.sectors), size::human(replayed.sector_bytes));
     let touched = size::human(replayed.touched_bytes);
     let asked = format!(
@@ -68,6 +74,7 @@ fn figures(replayed: &BlocksReplayed) -> String {
         ("chip", format!("{}, {}", replayed.chip, size::human(replayed.chip_bytes))),
         ("sectors", sectors),
         ("requests", format!("{}, which touch {touched}", grouped(replayed.requests))),
+        ("passed over", format!("{} requests for nothing", grouped(empty_requests))),
         ("written before", format!("{} sectors", grouped(replayed.sectors_before))),
         ("asked", asked),
         ("written in part", format!("{} sectors, which were read first", grouped(replayed.partial_sectors))),

@@ -2,8 +2,8 @@
 //! decisions.
 
 mod blocks;
+mod source;
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,14 +11,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use flexfs_core::Wanted;
 use lab::bench::Distribution;
 use lab::play::{self, Answered, Replayed, Setting};
-use lab::trace::{self, Trace, block};
+use lab::trace::{self, ReadOptions, Trace, block};
 use serde_json::json;
 use torture::record;
 
-use crate::host::At;
 use crate::output::{grouped, table};
 use crate::play_in::{self, Pace};
 use crate::{chips, cli, image, output, progress, size};
+use source::RecordingSource;
 
 /// Decides the chance events of a new chip.
 const SEED: u64 = 1;
@@ -26,32 +26,44 @@ const SEED: u64 = 1;
 const USUAL_BYTES: u64 = 512 << 20;
 
 pub fn run(args: &cli::Replay) -> Result<ExitCode> {
-    let shown = args.recording.display();
-    let bytes = fs::read(&args.recording).at(&args.recording)?;
+    let source = RecordingSource::read(&args.recording)?;
+    let RecordingSource { shown, bytes } = &source;
     if let Some(scheme) = args.ftl {
-        output::say(&blocks::on_layer(args, &bytes, scheme)?)?;
+        output::say(&blocks::on_layer(args, &source, scheme)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if block::begins(&bytes) {
+    if block::begins(bytes) {
         bail!("{shown}: this is a block trace; name a translation layer with --ftl");
     }
-    if record::begins(&bytes) {
+    if record::begins(bytes) {
         let Some(image) = &args.target else {
             bail!("{shown}: these are decisions; name a copy of the image as it was when they were recorded");
         };
-        output::say(&decisions(args, &bytes, image)?)?;
+        output::say(&decisions(args, &source, image)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut trace = trace::read(&bytes).map_err(|error| anyhow!("{shown}: {error}"))?;
+    let read = trace::read_with(bytes, &read_options(args)).map_err(|error| anyhow!("{shown}: {error}"))?;
+    if read.unknown_calls > 0 {
+        output::complain(&format!(
+            "{shown}: {} calls that are not known were passed over",
+            grouped(read.unknown_calls)
+        ));
+    }
+    let mut trace = read.trace;
     if args.no_pauses {
         trace.requests.iter_mut().for_each(|request| request.at_ns = 0);
         trace.lasts_ns = 0;
     }
     output::say(&match &args.target {
-        Some(dir) => in_directory(args, &trace, dir)?,
-        None => on_new_chip(args, &trace)?,
+        Some(dir) => in_directory(args, &trace, dir, shown)?,
+        None => on_new_chip(args, &trace, shown)?,
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The options of those who read traces.
+fn read_options(args: &cli::Replay) -> ReadOptions {
+    ReadOptions { time_unit: args.time_unit, skip_unknown: args.skip_unknown }
 }
 
 /// Whether they are decisions or begin like a trace of files.
@@ -60,10 +72,10 @@ fn is_of_files(bytes: &[u8]) -> bool {
 }
 
 /// Decisions, made again on a copy of their image.
-fn decisions(args: &cli::Replay, recording: &[u8], image: &Path) -> Result<String> {
-    let shown = args.recording.display();
+fn decisions(args: &cli::Replay, source: &RecordingSource, image: &Path) -> Result<String> {
+    let RecordingSource { shown, bytes } = source;
     let chip = image::open_emulated(image, true)?.snapshot();
-    let replayed = record::replay(recording, chip).map_err(|error| anyhow!("{shown}: {error}"))?;
+    let replayed = record::replay(bytes.as_slice(), chip).map_err(|error| anyhow!("{shown}: {error}"))?;
     let record::Replayed { events, programs, erases, jobs } = replayed;
     Ok(match args.json {
         true => json!({ "events": events, "programs": programs, "erases": erases, "jobs": jobs }).to_string(),
@@ -78,7 +90,7 @@ fn decisions(args: &cli::Replay, recording: &[u8], image: &Path) -> Result<Strin
 }
 
 /// A trace, on a new chip in virtual time.
-fn on_new_chip(args: &cli::Replay, trace: &Trace) -> Result<String> {
+fn on_new_chip(args: &cli::Replay, trace: &Trace, shown: &str) -> Result<String> {
     let profile = args.profile.clone().unwrap_or_default();
     let bytes = args.size.unwrap_or_else(|| chips::nearest(&profile, USUAL_BYTES));
     let profile = chips::sized(&profile, bytes, "--size").map_err(anyhow::Error::msg)?;
@@ -88,7 +100,7 @@ fn on_new_chip(args: &cli::Replay, trace: &Trace) -> Result<String> {
     bar.set_length(trace.requests.len() as u64);
     let replayed = play::replay(&setting, trace, &|done| bar.set_position(done));
     bar.finish_and_clear();
-    let replayed = replayed.with_context(|| args.recording.display().to_string())?;
+    let replayed = replayed.with_context(|| shown.to_owned())?;
     if args.json {
         return Ok(serde_json::to_string(&replayed)?);
     }
@@ -113,7 +125,7 @@ fn on_new_chip(args: &cli::Replay, trace: &Trace) -> Result<String> {
 }
 
 /// A trace, in a directory in real time.
-fn in_directory(args: &cli::Replay, trace: &Trace, dir: &Path) -> Result<String> {
+fn in_directory(args: &cli::Replay, trace: &Trace, dir: &Path, shown: &str) -> Result<String> {
     if !dir.is_dir() {
         bail!("{}: not a directory; a trace is replayed in one, or without it on a new chip", dir.display());
     }
@@ -122,7 +134,7 @@ fn in_directory(args: &cli::Replay, trace: &Trace, dir: &Path) -> Result<String>
     bar.set_length(trace.requests.len() as u64);
     let answered = play_in::play(trace, dir, pace, &|done| bar.set_position(done));
     bar.finish_and_clear();
-    let answered = answered.with_context(|| args.recording.display().to_string())?;
+    let answered = answered.with_context(|| shown.to_owned())?;
     Ok(if args.json { serde_json::to_string(&answered)? } else { table(&responses(&answered)) })
 }
 
