@@ -80,22 +80,19 @@ impl<S: Read + Write> NbdHost<S> {
         self.export
     }
 
+    /// The connection, for bytes that are no request of this.
+    pub fn stream_mut(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
     /// Sends a request, and gives its cookie.
     ///
     /// # Errors
     /// The connection fails.
-    pub fn send(&mut self, command: u16, flags: u16, (offset, length): (u64, u32), data: &[u8]) -> io::Result<u64> {
+    pub fn send(&mut self, command: u16, flags: u16, range: (u64, u32), data: &[u8]) -> io::Result<u64> {
         let cookie = self.next_cookie;
         self.next_cookie += 1;
-        let mut request = Vec::with_capacity(28 + data.len());
-        request.extend(0x2560_9513_u32.to_be_bytes());
-        request.extend(flags.to_be_bytes());
-        request.extend(command.to_be_bytes());
-        request.extend(cookie.to_be_bytes());
-        request.extend(offset.to_be_bytes());
-        request.extend(length.to_be_bytes());
-        request.extend(data);
-        self.stream.write_all(&request)?;
+        self.stream.write_all(&request(command, flags, cookie, range, data))?;
         Ok(cookie)
     }
 
@@ -104,43 +101,9 @@ impl<S: Read + Write> NbdHost<S> {
     /// # Errors
     /// The connection fails, or the answer makes no sense.
     pub fn receive(&mut self, cookie: u64, data: &mut [u8]) -> Asked {
-        let answer = match u32::from_be_bytes(self.take()?) {
-            0x6744_6698 => {
-                let errno = u32::from_be_bytes(self.take()?);
-                expect(u64::from_be_bytes(self.take()?) == cookie, "an answer to another request")?;
-                if errno == 0 {
-                    self.stream.read_exact(data)?;
-                    return Ok(Ok(()));
-                }
-                AnsweredError { errno, text: String::new() }
-            }
-            0x668e_33ef => {
-                let (flags, kind) = (u16::from_be_bytes(self.take()?), u16::from_be_bytes(self.take()?));
-                expect(u64::from_be_bytes(self.take()?) == cookie, "an answer to another request")?;
-                let length = u32::from_be_bytes(self.take()?);
-                expect(flags == 1, "an answer in several chunks")?;
-                if kind == 1 {
-                    expect(length as usize == data.len() + 8, "data of another length")?;
-                    self.take::<8>()?;
-                    self.stream.read_exact(data)?;
-                    return Ok(Ok(()));
-                }
-                expect(kind == 0x8001, "an unknown chunk")?;
-                let errno = u32::from_be_bytes(self.take()?);
-                let mut text = vec![0; u16::from_be_bytes(self.take()?).into()];
-                expect(length as usize == text.len() + 6, "an error of another length")?;
-                self.stream.read_exact(&mut text)?;
-                AnsweredError { errno, text: String::from_utf8_lossy(&text).into_owned() }
-            }
-            _ => return Err(ErrorKind::InvalidData.into()),
-        };
-        Ok(Err(answer))
-    }
-
-    fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
-        let mut bytes = [0; N];
-        self.stream.read_exact(&mut bytes)?;
-        Ok(bytes)
+        let (answered, outcome) = answer(&mut self.stream, data)?;
+        expect(answered == cookie, "an answer to another request")?;
+        Ok(outcome)
     }
 
     /// Reads bytes from an offset on.
@@ -169,6 +132,65 @@ impl<S: Read + Write> NbdHost<S> {
         self.send(DISCONNECT, 0, (0, 0), &[])?;
         Ok(self.stream)
     }
+}
+
+/// Takes an answer: the cookie of its request, and its outcome; of a read that was done its data goes to `data`.
+///
+/// # Errors
+/// The connection fails, or the answer makes no sense.
+pub fn answer(stream: &mut impl Read, data: &mut [u8]) -> io::Result<(u64, Result<(), AnsweredError>)> {
+    match u32::from_be_bytes(take(stream)?) {
+        0x6744_6698 => {
+            let (errno, cookie) = (u32::from_be_bytes(take(stream)?), u64::from_be_bytes(take(stream)?));
+            if errno != 0 {
+                return Ok((cookie, Err(AnsweredError { errno, text: String::new() })));
+            }
+            stream.read_exact(data)?;
+            Ok((cookie, Ok(())))
+        }
+        0x668e_33ef => structured_answer(stream, data),
+        _ => Err(io::Error::new(ErrorKind::InvalidData, "no answer")),
+    }
+}
+
+/// The rest of an answer in one chunk.
+fn structured_answer(stream: &mut impl Read, data: &mut [u8]) -> io::Result<(u64, Result<(), AnsweredError>)> {
+    const DATA: u16 = 1;
+    const ERROR: u16 = 0x8001;
+    let (flags, kind) = (u16::from_be_bytes(take(stream)?), u16::from_be_bytes(take(stream)?));
+    let (cookie, length) = (u64::from_be_bytes(take(stream)?), u32::from_be_bytes(take(stream)?));
+    expect(flags == 1, "an answer in several chunks")?;
+    if kind == DATA {
+        expect(length as usize == data.len() + 8, "data of another length")?;
+        take::<8>(stream)?;
+        stream.read_exact(data)?;
+        return Ok((cookie, Ok(())));
+    }
+    expect(kind == ERROR, "an unknown chunk")?;
+    let errno = u32::from_be_bytes(take(stream)?);
+    let mut text = vec![0; u16::from_be_bytes(take(stream)?).into()];
+    expect(length as usize == text.len() + 6, "an error of another length")?;
+    stream.read_exact(&mut text)?;
+    Ok((cookie, Err(AnsweredError { errno, text: String::from_utf8_lossy(&text).into_owned() })))
+}
+
+fn take<const N: usize>(stream: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The bytes of a request, with the data of a write behind it.
+pub fn request(command: u16, flags: u16, cookie: u64, (offset, length): (u64, u32), data: &[u8]) -> Vec<u8> {
+    let mut request = Vec::with_capacity(28 + data.len());
+    request.extend(0x2560_9513_u32.to_be_bytes());
+    request.extend(flags.to_be_bytes());
+    request.extend(command.to_be_bytes());
+    request.extend(cookie.to_be_bytes());
+    request.extend(offset.to_be_bytes());
+    request.extend(length.to_be_bytes());
+    request.extend(data);
+    request
 }
 
 fn expect(holds: bool, otherwise: &'static str) -> io::Result<()> {

@@ -19,7 +19,20 @@ const GATHERED_BYTES_MAX: usize = 256 << 10;
 /// # Errors
 /// The client breaks the protocol, or the connection fails.
 pub fn transmit(stream: &mut (impl Read + Write), disk: &dyn Disk, kind: ReplyKind) -> Result<(), ClientError> {
-    let (mut requests, mut replies) = (RequestReader::new(), Replies::new(kind));
+    let mut replies = Replies::new(kind);
+    let ended = answer_requests(stream, disk, &mut replies);
+    // Requests before the end were done, whatever ended it.
+    let sent = stream.write_all(replies.gathered());
+    ended.and(sent.map_err(ClientError::from))
+}
+
+/// Does requests, and sends their answers but for the last.
+fn answer_requests(
+    stream: &mut (impl Read + Write),
+    disk: &dyn Disk,
+    replies: &mut Replies,
+) -> Result<(), ClientError> {
+    let mut requests = RequestReader::new();
     loop {
         let request = match requests.next_request(stream)? {
             NextRequest::Request(request) if request.command == Command::Disconnect => return Ok(()),
@@ -31,7 +44,7 @@ pub fn transmit(stream: &mut (impl Read + Write), disk: &dyn Disk, kind: ReplyKi
             return Err(ClientError::Protocol("a write of more data than a request may have"));
         }
         let data = requests.data(stream, request.data_bytes() as usize)?;
-        answer(&request, data, disk, &mut replies);
+        answer(&request, data, disk, replies);
         if !requests.has_request() || replies.gathered().len() >= GATHERED_BYTES_MAX {
             stream.write_all(replies.gathered())?;
             replies.clear();

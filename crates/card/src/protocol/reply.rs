@@ -32,6 +32,9 @@ impl Replies {
     /// Room that is kept between requests, bytes.
     const KEPT_BYTES: usize = 4 << 20;
 
+    /// Room grows by so much at least, bytes.
+    const GROWN_BYTES: usize = 64 << 10;
+
     pub fn new(kind: ReplyKind) -> Self {
         Self { kind, bytes: Vec::new(), filled: 0 }
     }
@@ -112,7 +115,7 @@ impl Replies {
     fn room(&mut self, count: usize) -> &mut [u8] {
         let (from, end) = (self.filled, self.filled + count);
         if self.bytes.len() < end {
-            self.bytes.resize(end.next_power_of_two(), 0);
+            self.bytes.resize(end.next_multiple_of(Self::GROWN_BYTES), 0);
         }
         self.filled = end;
         self.bytes.get_mut(from..end).unwrap_or_default()

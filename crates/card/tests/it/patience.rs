@@ -56,3 +56,14 @@ fn requests_that_came_before_the_end_are_done_and_answered() {
     card::Disk::read(&*export, 49 * 512, &mut found).unwrap();
     assert_eq!(found, [50; 512]);
 }
+
+/// The answer waited for more requests to come, and was lost with the goodbye behind it.
+#[test]
+fn a_request_right_before_the_goodbye_is_answered() {
+    let server = TestServer::of(Scheme::LogBlock);
+    let mut host = server.host(false);
+    let bytes = [card::host::request(1, 0, 1, (0, 512), &[7; 512]), card::host::request(2, 0, 2, (0, 0), &[])].concat();
+    host.stream_mut().write_all(&bytes).unwrap();
+    host.receive(1, &mut []).unwrap().unwrap();
+    assert_eq!(host.stream_mut().read(&mut [0]).unwrap(), 0);
+}

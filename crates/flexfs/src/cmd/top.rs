@@ -20,7 +20,12 @@ use crate::{cli, image, output};
 
 pub fn run(args: &cli::Top) -> Result<ExitCode> {
     let (image, interval) = (args.image.as_path(), args.interval);
-    let mut picture = Picture::new(look(image)?, interval);
+    let first = look(image)?;
+    let ended = match &first {
+        Answer::Volume(_) => "not mounted any more",
+        Answer::Card(_) => "not served any more",
+    };
+    let mut picture = Picture::new(first, interval);
     if args.once {
         thread::sleep(interval);
         picture.take(look(image)?);
@@ -36,7 +41,7 @@ pub fn run(args: &cli::Top) -> Result<ExitCode> {
     }
     let answers = ask_every(interval, image.to_path_buf())?;
     if screen::watch(picture, &answers)? == End::Ended {
-        output::say(&format!("{}: not mounted or served any more", image.display()))?;
+        output::say(&format!("{}: {ended}", image.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

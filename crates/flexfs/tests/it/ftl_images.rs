@@ -228,7 +228,7 @@ fn who_asks_for_files_is_told_what_the_image_holds() {
         ];
         for (command, rest) in commands {
             let (out, said) = ends(1, flexfs(command).arg(&image).args(rest));
-            let what = format!("{scheme}.img: it holds a {scheme} translation layer, not a file system; `flexfs info");
+            let what = format!("{scheme}.img: it holds a {scheme} translation layer, not a file system; `flexfs serve");
             assert!(out.is_empty() && said.contains(&what) && said.contains("flexfs mkfs"), "{command:?}: {said}");
         }
         for index in [["--index"].as_slice(), &["--ino", "1"]] {

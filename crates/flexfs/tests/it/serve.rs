@@ -11,7 +11,7 @@ use ftl::Scheme;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{assert_clean, flexfs, info, output, run};
+use crate::common::{PATIENCE, assert_clean, flexfs, info, output, run};
 
 /// A server, with its socket, as a child of the test.
 struct CardProcess {
@@ -49,8 +49,12 @@ impl Drop for CardProcess {
     }
 }
 
+/// What a command says that must fail; a server that is not refused would go on for ever.
 fn refused(command: &mut Command) -> String {
-    let output = output(command);
+    let mut limited = Command::new("timeout");
+    limited.arg(PATIENCE.as_secs().to_string()).arg(command.get_program()).args(command.get_args());
+    limited.current_dir(command.get_current_dir().unwrap_or(Path::new(".")));
+    let output = output(&mut limited);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && output.stdout.is_empty() && said.lines().count() == 1, "{command:?}: {said}");
     said
@@ -154,7 +158,7 @@ fn what_cannot_be_served_is_refused_in_a_line() {
     }
     assert!(serve(&["card.img", "--ftl", "fast"]).contains("--ftl is for a card that is made with --create"));
     assert!(serve(&["card.img", "--create", "2MiB", "--ftl", "fast"]).contains("card.img: exists"));
-    assert!(serve(&["new.img", "--create", "1MiB", "--ftl", "fast"]).contains("--create"));
+    assert!(serve(&["new.img", "--create", "256KiB", "--ftl", "fast"]).contains("--create"));
     assert!(serve(&["none.img"]).contains("no such image"));
     fs::write(at("taken"), "x").unwrap();
     assert!(serve(&["card.img", "--record", "taken"]).contains("taken: exists"));

@@ -114,7 +114,7 @@ fn an_image_that_is_not_mounted_is_refused_by_name_with_what_to_do() {
     for (path, why) in [
         (dir.path().join("none"), "none: no such image; make one with"),
         (dir.path().to_path_buf(), ": a directory, not a chip image; name the image file"),
-        (layer, "layer.img: it holds a log-block translation layer, not a file system; `flexfs info"),
+        (layer, "layer.img: it holds a log-block translation layer, not a file system; `flexfs serve"),
         (text, "text: not a chip image"),
     ] {
         let refused = output(flexfs(["top", "--once"]).arg(path));

@@ -44,10 +44,7 @@ pub fn run(args: &cli::Replay) -> Result<ExitCode> {
     }
     let read = trace::read_with(bytes, &read_options(args)).map_err(|error| anyhow!("{shown}: {error}"))?;
     if read.unknown_calls > 0 {
-        output::complain(&format!(
-            "{shown}: {} calls that are not known were passed over",
-            grouped(read.unknown_calls)
-        ));
+        output::complain(&format!("{shown}: calls that are not known, passed over: {}", grouped(read.unknown_calls)));
     }
     let mut trace = read.trace;
     if args.no_pauses {
