@@ -6,7 +6,8 @@ mod formats;
 mod layers;
 mod wrong;
 
-use lab::trace::block::{self, BlockOp, BlockRequest};
+use card::record::RecordedDevice;
+use lab::trace::block::{self, BlockOp, BlockRequest, BlockTrace};
 
 use formats::{Ask, EVERY, READS_AND_WRITES};
 
@@ -50,5 +51,24 @@ fn the_same_requests_are_read_from_every_format() {
             assert_eq!(read.requests, requests, "{what}: {name}\n{text}");
             assert!(block::begins(text.as_bytes()));
         }
+    }
+}
+
+#[test]
+fn a_trace_with_its_device_reads_back_as_it_was_written() {
+    let device = RecordedDevice {
+        sectors: 30_976,
+        sector_bytes: 512,
+        scheme: "log-block".into(),
+        profile: "k9f5608u0m".into(),
+        chip_bytes: 16 << 20,
+        extra_blocks: 56,
+        logs: 8,
+        map_blocks: 3,
+    };
+    for device in [None, Some(device)] {
+        let (trace, mut text) = (BlockTrace { requests: asked(true), device }, Vec::new());
+        block::write(&trace, &mut text).unwrap();
+        assert_eq!(block::read(&text).unwrap(), trace);
     }
 }

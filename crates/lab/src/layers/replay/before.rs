@@ -47,7 +47,7 @@ mod tests {
             request(BlockOp::Read, 10240, 4096),
             request(BlockOp::Flush, 0, 0),
         ];
-        let trace = BlockTrace { requests };
+        let trace = BlockTrace { requests, device: None };
         let dense = Dense::new(&trace, 8192);
         // Sectors 1; 2 and 4 of the write in part; 5, since a part of it was trimmed alone; 6.
         assert_eq!(before(&trace, &dense, 2048, 4), [1..3, 4..5, 6..7]);

@@ -77,7 +77,7 @@ mod tests {
             request(1, BlockOp::Trim, 0, 1024),
             request(0, BlockOp::Trim, 4096 * 9 + 512, 1024),
         ];
-        let trace = BlockTrace { requests };
+        let trace = BlockTrace { requests, device: None };
         let dense = Dense::new(&trace, 4096);
         assert_eq!(dense.bytes(), 5 * 4096);
         let places: Vec<_> = trace.requests.iter().map(|request| dense.place(request)).collect();

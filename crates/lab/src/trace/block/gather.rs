@@ -85,7 +85,7 @@ impl Gathered {
             BlockRequest { at_ns: u64::try_from(at_ns - first_ns).unwrap_or(u64::MAX), disk, ..request }
         };
         let requests = self.all.into_iter().map(numbered).collect();
-        BlockTraceContents { trace: BlockTrace { requests }, empty_requests: self.empty_requests }
+        BlockTraceContents { trace: BlockTrace { requests, device: None }, empty_requests: self.empty_requests }
     }
 }
 

@@ -14,10 +14,12 @@ mod systor;
 
 pub use own::write;
 
+use card::record::{RecordedDevice, TRACE_SECTOR_BYTES};
+
 use super::{NOTHING, ReadOptions, SAYS_ITS_UNIT, TimeUnit, TraceError, first_line, lines, text_of};
 
 /// Bytes of a trace's sector.
-pub const SECTOR_BYTES: u64 = 512;
+pub const SECTOR_BYTES: u64 = TRACE_SECTOR_BYTES;
 
 /// What is asked of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub struct BlockRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockTrace {
     pub requests: Vec<BlockRequest>,
+    /// The device of a recording, of which the addresses are.
+    pub device: Option<RecordedDevice>,
 }
 
 /// A trace that was read, and how much of its file is not in it.

@@ -1,8 +1,9 @@
-//! FlexFS's own block traces: a line of JSON that says what it is, its unit of time and its sectors, then one for each request.
-//! Invariant: what is written reads back as the same trace.
+//! FlexFS's own block traces: a line of JSON that says its version, its unit of time, its sectors, and of a recording the
+//! device; then a line for each request. Invariant: a trace that is written reads back as the same trace.
 
 use std::io::{self, Write};
 
+use card::record::{RecordedDevice, TRACE_VERSION};
 use serde::{Deserialize, Serialize};
 
 use super::super::text::json_reason;
@@ -17,9 +18,9 @@ struct Head {
     flexfs_block_trace: u32,
     time_unit: TimeUnit,
     sector_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    device: Option<RecordedDevice>,
 }
-
-const VERSION: u32 = 1;
 
 /// A request.
 #[derive(Serialize, Deserialize)]
@@ -85,7 +86,12 @@ impl Line {
 /// # Errors
 /// What the writer gives.
 pub fn write(trace: &BlockTrace, to: &mut impl Write) -> io::Result<()> {
-    let head = Head { flexfs_block_trace: VERSION, time_unit: TimeUnit::Ns, sector_bytes: SECTOR_BYTES };
+    let head = Head {
+        flexfs_block_trace: TRACE_VERSION,
+        time_unit: TimeUnit::Ns,
+        sector_bytes: SECTOR_BYTES,
+        device: trace.device.clone(),
+    };
     writeln!(to, "{}", serde_json::to_string(&head)?)?;
     let mut lines = trace.requests.iter().map(Line::of);
     lines.try_for_each(|line| writeln!(to, "{}", serde_json::to_string(&line)?))
@@ -98,16 +104,18 @@ pub fn begins(line: &str) -> bool {
 pub fn read(text: &str) -> Result<BlockTraceContents, TraceError> {
     let Some((line, first)) = lines(text).next() else { return Ok(BlockTraceContents::default()) };
     let head = head(first).map_err(|reason| TraceError { line, reason })?;
-    Gathered::default().through(text, 1, |gathered, text| {
+    let mut contents = Gathered::default().through(text, 1, |gathered, text| {
         let line: Line = serde_json::from_str(text).map_err(json_reason)?;
         line.add_to(gathered, &head)
-    })
+    })?;
+    contents.trace.device = head.device;
+    Ok(contents)
 }
 
 fn head(line: &str) -> Result<Head, String> {
     let head: Head = serde_json::from_str(line).map_err(json_reason)?;
-    if head.flexfs_block_trace != VERSION {
-        return Err(format!("version {} of block traces, and not {VERSION}", head.flexfs_block_trace));
+    if head.flexfs_block_trace != TRACE_VERSION {
+        return Err(format!("version {} of block traces, and not {TRACE_VERSION}", head.flexfs_block_trace));
     }
     if head.sector_bytes == 0 || !head.sector_bytes.is_multiple_of(SECTOR_BYTES) {
         return Err(format!("sectors are no multiple of {SECTOR_BYTES} bytes: {}", head.sector_bytes));

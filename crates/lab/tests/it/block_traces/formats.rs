@@ -34,7 +34,7 @@ pub const READS_AND_WRITES: [Printed; 6] =
 
 fn own(requests: &[BlockRequest]) -> String {
     let mut text = Vec::new();
-    block::write(&BlockTrace { requests: requests.to_vec() }, &mut text).unwrap();
+    block::write(&BlockTrace { requests: requests.to_vec(), device: None }, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 

@@ -61,7 +61,7 @@ fn busy() -> BlockTrace {
         };
         BlockRequest { at_ns, disk: 0, op, offset: sector * 512, bytes: sectors * 512 }
     };
-    BlockTrace { requests: (0..2_000).map(&mut request).collect() }
+    BlockTrace { requests: (0..2_000).map(&mut request).collect(), device: None }
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_busy_trace_makes_every_scheme_clean_and_idle_merges_shorten_writes() {
 #[test]
 fn what_does_not_fit_is_refused_with_how_much_it_is_and_a_size_for_it_holds_it() {
     let request = |chunk: u64| BlockRequest { at_ns: 0, disk: 0, op: BlockOp::Write, offset: chunk << 30, bytes: 512 };
-    let trace = BlockTrace { requests: (0..1_010).map(request).collect() };
+    let trace = BlockTrace { requests: (0..1_010).map(request).collect(), device: None };
     let profile = Profile::builtin(SMALL_PAGES.0).unwrap();
     for scheme in Scheme::ALL {
         let refused = replay(&config((SMALL_PAGES.0, 16 << 20), scheme), &trace, &mut |_, _| {}).unwrap_err();

@@ -3,6 +3,8 @@
 use lab::trace::block;
 
 const HEAD: &str = "{\"flexfs_block_trace\":1,\"time_unit\":\"us\",\"sector_bytes\":512}\n";
+const DEVICE: &str = "{\"sectors\":1,\"sector_bytes\":512,\"scheme\":\"fast\",\"profile\":\"a\",\"chip_bytes\":2,\"extra_blocks\":1,\
+                      \"logs\":1,\"map_blocks\":0}";
 const READ: &str = "{\"at\":5,\"op\":\"read\",\"sector\":0,\"sectors\":8}\n";
 const COLUMNS: &str = "9 0 128 8 1\n";
 const MSR: &str = "128166385295514663,hm,0,Write,9056014336,2048,2833\n";
@@ -16,11 +18,14 @@ type Wrong = (&'static str, String, usize, &'static str);
 fn own() -> Vec<Wrong> {
     let own = |line: &str| format!("{HEAD}{READ}{line}\n");
     let unit = HEAD.replace("\"us\"", "\"s\"");
+    let device = HEAD.replace("}", &format!(",\"device\":{DEVICE}}}"));
     vec![
         ("another version", HEAD.replace(":1,", ":2,"), 1, "version 2"),
         ("an unknown unit of time", unit, 1, "unknown variant `s`"),
         ("odd sectors", HEAD.replace("512", "500"), 1, "multiple of 512 bytes: 500"),
         ("no sectors", HEAD.replace(",\"sector_bytes\":512", ""), 1, "sector_bytes"),
+        ("a device without its scheme", device.replace("\"scheme\":\"fast\",", ""), 1, "missing field `scheme`"),
+        ("an unknown field of a device", device.replace("logs", "log"), 1, "unknown field `log`"),
         ("time that goes back", own("{\"at\":4,\"op\":\"flush\"}"), 3, "before that of the line above: 1000 ns"),
         ("a time too large", own("{\"at\":18446744073709551615,\"op\":\"flush\"}"), 3, "time is too large"),
         ("a time of ages", own("{\"at\":9999999999999999,\"op\":\"flush\"}"), 3, "100 years from that of the first"),
