@@ -32,6 +32,12 @@ pub enum LayerError {
     /// What is to stand on the device is more than it holds.
     #[error("what the trace touches, {touched_bytes} bytes, does not fit the device: it holds {holds_bytes}")]
     NoRoom { touched_bytes: u64, holds_bytes: u64 },
+    /// Addresses of several disks cannot be those of one device.
+    #[error("the trace is of {disks} disks, and addresses as they were recorded are those of one")]
+    SeveralDisks { disks: usize },
+    /// The device ends before the last address.
+    #[error("the trace asks for addresses up to byte {end}, and the device holds {holds_bytes}")]
+    BeyondDevice { end: u64, holds_bytes: u64 },
     /// What stands on the chip is not as it must be.
     #[error("{0}")]
     Wrong(String),

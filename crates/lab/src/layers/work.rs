@@ -37,4 +37,14 @@ impl Work {
             map_swaps: after.swaps - before.swaps,
         }
     }
+
+    /// Erases beyond one for each block of so many pages that the host wrote (the log-block paper's §IV).
+    pub fn extra_erases(&self, sectors_written: u64, block_pages: u32) -> f64 {
+        self.erases as f64 - sectors_written as f64 / f64::from(block_pages)
+    }
+
+    /// Pages programmed beyond those that the host wrote (the log-block paper's §IV).
+    pub fn extra_writes(&self, sectors_written: u64) -> f64 {
+        self.programs as f64 - sectors_written as f64
+    }
 }

@@ -4,6 +4,7 @@
 mod distributed;
 mod formats;
 mod layers;
+mod recorded;
 mod wrong;
 
 use card::record::RecordedDevice;

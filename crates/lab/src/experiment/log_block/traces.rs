@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chips::write;
 use crate::layers::workload::{Timed, Workload};
-use crate::layers::{Foresight, LayerError, LayerPlayer, Request, made_on, options};
+use crate::layers::{Foresight, LayerError, LayerPlayer, Request, Work, made_on, options};
 
 /// Seeds of every trace.
 pub const SEEDS: u64 = 3;
@@ -74,11 +74,11 @@ impl Setup {
             let before = *player.device().counts();
             self.play(&mut player, &requests)?;
             let after = *player.device().counts();
-            let written = (after.host_writes - before.host_writes) as f64;
-            let ideal = written / f64::from(self.pages_per_block);
-            costs.written.push(written);
-            costs.erases.push((after.all_erases() - before.all_erases()) as f64 - ideal);
-            costs.writes.push((after.all_programs() - before.all_programs()) as f64 - written);
+            let written = after.host_writes - before.host_writes;
+            let work = Work::between(&before, &after, written);
+            costs.written.push(written as f64);
+            costs.erases.push(work.extra_erases(written, self.pages_per_block));
+            costs.writes.push(work.extra_writes(written));
             costs.p99_us.push(player.take_waits().0.distribution().p99_us);
         }
         Ok(costs)

@@ -42,10 +42,10 @@ pub fn whole(range: Range, sector_bytes: u64) -> Sectors {
 }
 
 impl Checked {
-    /// A device that was never written.
-    pub fn new(device: &impl BlockDevice) -> Self {
+    /// A device that was never written; so many requests are to warm it up.
+    pub fn new(device: &impl BlockDevice, warm_up: u32) -> Self {
         let sector_bytes = device.sector_bytes() as u64;
-        let shadow = Shadow::new(device.sectors() * sector_bytes);
+        let shadow = Shadow::new(device.sectors() * sector_bytes, warm_up);
         Self { sector_bytes, shadow, tally: Tally::default(), buffer: Vec::new() }
     }
 
@@ -164,7 +164,7 @@ mod tests {
 
     fn rig() -> (Lying, Checked) {
         let device = Lying { pages: vec![[0; 2048]; 8], loses: Vec::new(), flips: None };
-        let checked = Checked::new(&device);
+        let checked = Checked::new(&device, 0);
         (device, checked)
     }
 
@@ -205,5 +205,19 @@ mod tests {
         device.flips = Some((7, 2047));
         let wrong = checked.read(&mut device, Range { offset: 7 * 2048, bytes: 2048 }).unwrap_err().to_string();
         assert!(wrong.contains("byte 2047") && wrong.ends_with("and not zeros"), "{wrong}");
+    }
+
+    #[test]
+    fn bytes_of_the_warm_up_are_told_as_such() {
+        let (mut device, _) = rig();
+        let mut checked = Checked::new(&device, 2);
+        checked.write(&mut device, RANGE, 3).unwrap();
+        device.loses = vec![1];
+        checked.write(&mut device, RANGE, 4).unwrap();
+        let wrong = checked.read(&mut device, RANGE).unwrap_err().to_string();
+        assert!(
+            wrong.contains("what request 2 wrote when it warmed up (version 3), and not what request 1 wrote"),
+            "{wrong}"
+        );
     }
 }

@@ -13,12 +13,14 @@ const UNIT: usize = SECTOR_BYTES as usize;
 #[derive(Clone, Debug)]
 pub struct Shadow {
     versions: Vec<u32>,
+    /// Requests that warm the device up: their versions come before those of the requests that are counted.
+    warm_up: u32,
 }
 
 impl Shadow {
-    /// A device of so many bytes that was never written.
-    pub fn new(bytes: u64) -> Self {
-        Self { versions: vec![0; (bytes / SECTOR_BYTES) as usize] }
+    /// A device of so many bytes that was never written, and is warmed up by so many requests.
+    pub fn new(bytes: u64, warm_up: u32) -> Self {
+        Self { versions: vec![0; (bytes / SECTOR_BYTES) as usize], warm_up }
     }
 
     pub fn bytes(&self) -> u64 {
@@ -43,12 +45,32 @@ impl Shadow {
         for ((unit, bytes), &version) in (offset / SECTOR_BYTES..).zip(read.chunks_exact(UNIT)).zip(versions) {
             if let Some(byte) = differs(unit, version, bytes) {
                 let (sector, within) = (unit * SECTOR_BYTES / sector_bytes, unit * SECTOR_BYTES % sector_bytes);
-                let (expected, found) = (told(version), told_of(unit, bytes));
+                let (expected, found) = (self.told(version), self.told_of(unit, bytes));
                 let at = within + byte as u64;
                 return Err(format!("sector {sector} differs from byte {at} on: it holds {found}, and not {expected}"));
             }
         }
         Ok(())
+    }
+
+    /// A version in words: the first request gives version 2.
+    fn told(&self, version: u32) -> String {
+        match version {
+            0 => "zeros".into(),
+            1 => "what was there before the trace".into(),
+            version if version - 1 > self.warm_up => {
+                format!("what request {} wrote (version {version})", version - 1 - self.warm_up)
+            }
+            version => format!("what request {} wrote when it warmed up (version {version})", version - 1),
+        }
+    }
+
+    /// What a unit holds in words.
+    fn told_of(&self, unit: u64, bytes: &[u8]) -> String {
+        let first = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
+        let version = u32::try_from(first).ok().filter(|&version| differs(unit, version, bytes).is_none());
+        let unknown = || format!("no version of it: {:02x?}…", bytes.get(..16).unwrap_or(bytes));
+        version.map_or_else(unknown, |version| self.told(version))
     }
 }
 
@@ -73,20 +95,4 @@ fn differs(unit: u64, version: u32, bytes: &[u8]) -> Option<usize> {
     let mut wrong = bytes.chunks_exact(8).zip(words(unit, version)).enumerate();
     let (at, (found, word)) = wrong.find(|(_, (found, word))| *found != word.to_le_bytes())?;
     found.iter().zip(word.to_le_bytes()).position(|(found, byte)| *found != byte).map(|byte| at * 8 + byte)
-}
-
-/// A version in words: of the trace's requests the first gives version 2.
-fn told(version: u32) -> String {
-    match version {
-        0 => "zeros".into(),
-        1 => "what was there before the trace".into(),
-        version => format!("what request {} wrote (version {version})", version - 1),
-    }
-}
-
-/// What a unit holds in words.
-fn told_of(unit: u64, bytes: &[u8]) -> String {
-    let first = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
-    let version = u32::try_from(first).ok().filter(|&version| differs(unit, version, bytes).is_none());
-    version.map_or_else(|| format!("no version of it: {:02x?}…", bytes.get(..16).unwrap_or(bytes)), told)
 }

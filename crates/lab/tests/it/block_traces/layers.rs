@@ -11,15 +11,15 @@ use super::asked;
 use super::formats::{EVERY, READS_AND_WRITES};
 
 /// Pages of 512 bytes, and of 2 KiB.
-const SMALL_PAGES: (&str, u64) = ("k9f5608u0m", 2 << 20);
-const LARGE_PAGES: (&str, u64) = ("k9k8g08u0m", 16 << 20);
+pub const SMALL_PAGES: (&str, u64) = ("k9f5608u0m", 2 << 20);
+pub const LARGE_PAGES: (&str, u64) = ("k9k8g08u0m", 16 << 20);
 
-fn config((name, bytes): (&str, u64), scheme: Scheme) -> ReplayConfig {
+pub fn config((name, bytes): (&str, u64), scheme: Scheme) -> ReplayConfig {
     let profile = Profile::builtin(name).unwrap().with_capacity(bytes).unwrap();
-    ReplayConfig { profile, scheme, merges_idle: false }
+    ReplayConfig::new(profile, scheme)
 }
 
-fn played(config: &ReplayConfig, trace: &BlockTrace, what: &str) -> BlocksReplayed {
+pub fn played(config: &ReplayConfig, trace: &BlockTrace, what: &str) -> BlocksReplayed {
     replay(config, trace, &mut |_, _| {}).unwrap_or_else(|error| panic!("{what}, {}: {error}", config.scheme))
 }
 
@@ -81,13 +81,13 @@ fn a_busy_trace_makes_every_scheme_clean_and_idle_merges_shorten_writes() {
 fn what_does_not_fit_is_refused_with_how_much_it_is_and_a_size_for_it_holds_it() {
     let request = |chunk: u64| BlockRequest { at_ns: 0, disk: 0, op: BlockOp::Write, offset: chunk << 30, bytes: 512 };
     let trace = BlockTrace { requests: (0..1_010).map(request).collect(), device: None };
-    let profile = Profile::builtin(SMALL_PAGES.0).unwrap();
     for scheme in Scheme::ALL {
-        let refused = replay(&config((SMALL_PAGES.0, 16 << 20), scheme), &trace, &mut |_, _| {}).unwrap_err();
+        let config = |bytes| config((SMALL_PAGES.0, bytes), scheme);
+        let refused = replay(&config(16 << 20), &trace, &mut |_, _| {}).unwrap_err();
         let LayerError::NoRoom { touched_bytes, holds_bytes } = refused else { panic!("{scheme}: {refused}") };
         assert!(touched_bytes == 1_010 * 32 * 512 && holds_bytes < touched_bytes, "{refused}");
-        let bytes = size_for(&trace, &profile, scheme).unwrap();
+        let bytes = size_for(&trace, &config(16 << 20)).unwrap();
         assert_eq!(bytes, 32 << 20);
-        played(&config((SMALL_PAGES.0, bytes), scheme), &trace, "far apart");
+        played(&config(bytes), &trace, "far apart");
     }
 }
