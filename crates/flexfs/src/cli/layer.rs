@@ -14,6 +14,14 @@ pub struct Layer {
     /// Make a translation layer of this scheme instead of the file system
     #[arg(long, value_name = "SCHEME", value_parser = scheme())]
     pub ftl: Option<Scheme>,
+    #[command(flatten)]
+    pub counts: LayerCounts,
+}
+
+/// Numbers of blocks of a translation layer, where the usual ones do not suit.
+#[derive(Args)]
+#[command(next_help_heading = "Translation layer")]
+pub struct LayerCounts {
     /// So many blocks hold no sectors: anchors, map, log blocks, free blocks [default: 1 of 64, at least 32]
     #[arg(long, value_name = "N", requires = "ftl")]
     pub extra_blocks: Option<u32>,

@@ -28,7 +28,7 @@ use flexfs_core::wear::Goal;
 use crate::size;
 pub use bench::Bench;
 pub use files::{Get, Ls, Mkdir, Put, Rm};
-pub use layer::Layer;
+pub use layer::{Layer, LayerCounts};
 pub use mount::{Helper, Mount};
 pub use overview::command;
 pub use program::{Completions, Man};

@@ -11,6 +11,7 @@ use ftl::Scheme;
 use lab::play::HostCost;
 use lab::trace::TimeUnit;
 
+use super::LayerCounts;
 use super::values::{lifetime, policy, profile, profile_help, scheme};
 use crate::size;
 
@@ -27,6 +28,8 @@ Examples:
   blkparse -i sda > sda.txt; flexfs replay sda.txt --ftl page-greedy
   flexfs replay src1_0.csv.gz --ftl dftl            as it was published
   xz -dc web.csv.xz | flexfs replay - --ftl fast
+  flexfs replay card.trace --ftl log-block --as-recorded  of serve --record
+  flexfs replay card.trace --ftl dftl --as-recorded --full --warm-up
 
   cp --sparse=always flash.img before.img
   flexfs mount --record-decisions busy.jsonl flash.img mnt
@@ -43,6 +46,10 @@ trace of DiskSim (time in ms with a fraction) or MQSim (in ns), MSR Cambridge, M
 servers or SYSTOR '17, or lines of JSON. --ftl plays it on a translation layer on a new chip. What it touches stands
 together there; what it reads and did not write is written before. All that is read is compared
 with what was written, and all of it once more after the device is opened again.
+
+With --as-recorded the requests go to the sectors that they name, as with flexfs serve: on a recording of that the
+programs, erases, merges and switches are those of the server, without its idle merges. --full and --warm-up measure as
+ftl-fig5 does: extra erases are those beyond one for each block of sectors written.
 
 A file may be packed by gzip, begin with a byte-order mark, and have lines of comments (# or //). Requests for nothing
 are passed over and counted.
@@ -84,6 +91,17 @@ pub struct Replay {
     /// Let the translation layer merge in idle time, as far as the last idle times let it be foreseen
     #[arg(long, requires = "ftl")]
     pub idle_merges: bool,
+    /// Leave addresses as they are and write nothing before; chip and counts are those that the recording tells
+    #[arg(long, requires = "ftl")]
+    pub as_recorded: bool,
+    /// Write every sector before the trace begins
+    #[arg(long, requires = "ftl")]
+    pub full: bool,
+    /// Play the trace once before it counts
+    #[arg(long, requires = "ftl")]
+    pub warm_up: bool,
+    #[command(flatten)]
+    pub counts: LayerCounts,
     /// The host's time for each page
     #[arg(long, default_value = HostCost::NONE.name, value_parser = host(), conflicts_with = "target")]
     pub host: HostCost,

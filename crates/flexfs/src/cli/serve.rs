@@ -18,16 +18,15 @@ const CACHE_SECTORS_MAX: i64 = 1 << 20;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  flexfs serve card.img --create 16MiB --ftl log-block   make a card, serve it until Ctrl-C
-  flexfs serve card.img                                  serve it again, on localhost:10809
+  flexfs serve card.img --create 16MiB --ftl log-block   until Ctrl-C
+  flexfs serve card.img                        again, on localhost:10809
   flexfs serve card.img --listen unix:card.sock
-  flexfs serve --memory --create 64MiB --ftl dftl        a card that is gone afterwards
-  flexfs serve card.img --record busy.trace              write down each request
-  flexfs replay busy.trace --ftl fast --as-recorded      and ask it of another scheme
+  flexfs serve --memory --create 64MiB --ftl dftl    gone afterwards
+  flexfs serve card.img --record busy.trace          for flexfs replay
 
   qemu-system-x86_64 -drive file=nbd://localhost,format=raw,if=virtio ...
   nbd-client localhost /dev/nbd0
-  nbdfuse card.raw nbd://localhost & mount -o loop card.raw/nbd mnt
+  mkdir d; nbdfuse d/card nbd://localhost & mount -o loop d/card mnt
 
 Several clients may use the disk at once. An answer means that the data is durable; with --cache it is once a flush was
 answered, or a write that asked for it (FUA). A flush also makes the host write the image to its disk. While clients are

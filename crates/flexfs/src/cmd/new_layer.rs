@@ -21,9 +21,28 @@ pub struct NewLayer<'a> {
     /// The option that says the chip's size.
     pub size_option: &'static str,
     pub scheme: Scheme,
-    pub asked: &'a cli::Layer,
+    pub asked: &'a cli::LayerCounts,
     /// The number of the volume.
     pub number: u32,
+}
+
+/// Refuses counts that the scheme does not have, or a chip of so many blocks.
+pub fn check_counts(asked: &cli::LayerCounts, scheme: Scheme, blocks: u32) -> Result<()> {
+    let has_logs = matches!(scheme, Scheme::LogBlock | Scheme::LogBlockScanned | Scheme::Fast);
+    let counts = [
+        ("--extra-blocks", asked.extra_blocks, true),
+        ("--logs", asked.logs, has_logs),
+        ("--map-blocks", asked.map_blocks, scheme == Scheme::LogBlock),
+    ];
+    for (option, count, applies) in counts {
+        let Some(count) = count else { continue };
+        if !applies {
+            bail!("{} has none of those; leave out {option}", described(scheme));
+        }
+        let has = grouped(blocks.into());
+        ensure!(count < blocks, "{option} {count} is too many: the chip has {has} blocks");
+    }
+    Ok(())
 }
 
 /// A number for a new volume, by chance.
@@ -46,21 +65,9 @@ impl NewLayer<'_> {
 
     /// The usual format, changed as was asked for.
     fn format(&self, chip: &Chip, usual: Format) -> Result<Format> {
-        let (path, asked, blocks) = (self.image.display(), self.asked, chip.geometry().blocks);
-        let has_logs = matches!(self.scheme, Scheme::LogBlock | Scheme::LogBlockScanned | Scheme::Fast);
-        let counts = [
-            ("--extra-blocks", asked.extra_blocks, true),
-            ("--logs", asked.logs, has_logs),
-            ("--map-blocks", asked.map_blocks, self.scheme == Scheme::LogBlock),
-        ];
-        for (option, count, applies) in counts {
-            let Some(count) = count else { continue };
-            if !applies {
-                bail!("{path}: {} has none of those; leave out {option}", described(self.scheme));
-            }
-            let has = grouped(blocks.into());
-            ensure!(count < blocks, "{path}: {option} {count} is too many: the chip has {has} blocks");
-        }
+        let asked = self.asked;
+        check_counts(asked, self.scheme, chip.geometry().blocks)
+            .map_err(|error| error.context(self.image.display().to_string()))?;
         Ok(Format {
             extra_blocks: asked.extra_blocks.unwrap_or(usual.extra_blocks),
             logs: asked.logs.unwrap_or(usual.logs),

@@ -168,3 +168,50 @@ fn what_cannot_be_served_is_refused_in_a_line() {
     assert!(said.contains("another server listens there"), "{said}");
     assert!(server.end(Signal::TERM).success());
 }
+
+#[test]
+fn a_recording_replays_to_the_counts_of_its_server() {
+    for (scheme, profile) in [("log-block", "k9f5608u0m"), ("dftl", "k9f5608u0m"), ("page-greedy", "k9k8g08u0m")] {
+        let dir = tempfile::tempdir().unwrap();
+        let create = ["--create", if profile == "k9f5608u0m" { "2MiB" } else { "16MiB" }];
+        let more = ["--ftl", scheme, "--profile", profile, "--record", "busy.trace", "--no-idle-merges"];
+        let server = CardProcess::start(dir.path(), &[&["card.img"], &create[..], &more].concat());
+        let mut host = server.host();
+        for turn in 0..600_u64 {
+            let offset = turn * 7_919 % 1_800 * 512;
+            host.write(offset, &vec![turn as u8; 512 + turn as usize % 13 * 512], 0).unwrap().unwrap();
+            host.read(offset / 2, &mut [0; 1_536]).unwrap().unwrap();
+        }
+        host.ask(TRIM, 0, (65_536, 40_960)).unwrap().unwrap();
+        let served = info(&dir.path().join("card.img"))["served"].clone();
+        assert!(server.end(Signal::TERM).success());
+        let args = ["replay", "busy.trace", "--json", "--as-recorded", "--ftl", scheme];
+        let replayed: Value = serde_json::from_str(&run(flexfs(args).current_dir(dir.path()))).unwrap();
+        let works = ["programs", "erases", "merges", "partial_merges", "switches", "map_writes", "map_copies"];
+        for work in works {
+            assert_eq!(replayed[work], served["work"][work], "{scheme}, {work}: {replayed}");
+        }
+        for (sectors, of_server) in [("sectors_written", "written"), ("sectors_trimmed", "trimmed")] {
+            assert_eq!(replayed[sectors], served["sectors"][of_server], "{scheme}, {sectors}");
+        }
+        assert!(replayed["erases"].as_u64() > Some(10), "{scheme}: {replayed}");
+        // Another scheme takes the same requests.
+        let args = ["replay", "busy.trace", "--ftl", "fast", "--as-recorded", "--full", "--warm-up"];
+        let told = run(flexfs(args).current_dir(dir.path()));
+        assert!(told.contains("extra erases") && told.contains("compared"), "{told}");
+    }
+}
+
+#[test]
+fn counts_that_a_scheme_does_not_have_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("one.trace"), "0 0 0 8 0\n").unwrap();
+    let replay = |args: &[&str]| refused(flexfs(["replay", "one.trace"]).args(args).current_dir(dir.path()));
+    assert!(
+        replay(&["--ftl", "dftl", "--logs", "4"]).contains("one.trace: a dftl translation layer has none of those")
+    );
+    assert!(
+        replay(&["--ftl", "fast", "--size", "16MiB", "--extra-blocks", "9999"])
+            .contains("is too many: the chip has 1,024 blocks")
+    );
+}

@@ -18,7 +18,7 @@ use crate::{cli, output, size};
 pub fn run(args: &cli::Mkfs, size: u64, scheme: Scheme) -> Result<ExitCode> {
     let image = &args.image;
     let number = new_layer::volume_number()?;
-    let layer = NewLayer { image, size_option: "--size", scheme, asked: &args.layer, number };
+    let layer = NewLayer { image, size_option: "--size", scheme, asked: &args.layer.counts, number };
     let profile = layer.profile(args.profile.as_ref().unwrap_or(&Profile::default()), size)?;
     let new = NewChip { replace: args.force, ..NewChip::unique(&profile)? };
     let (sectors, sector_bytes) = new_image::make_with(image, &new, |chip, _| {

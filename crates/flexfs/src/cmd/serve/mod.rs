@@ -83,7 +83,7 @@ fn check(args: &cli::Serve) -> Result<()> {
 fn chip(args: &cli::Serve, name: &Path) -> Result<(Chip, Volume)> {
     if let (Some(bytes), Some(scheme)) = (args.create, args.layer.ftl) {
         let number = new_layer::volume_number()?;
-        let layer = NewLayer { image: name, size_option: "--create", scheme, asked: &args.layer, number };
+        let layer = NewLayer { image: name, size_option: "--create", scheme, asked: &args.layer.counts, number };
         let kind = args.profile.clone().map_or_else(|| Profile::builtin(chips::OF_LAYERS), Ok)?;
         let profile = layer.profile(&kind, bytes)?;
         let new = NewChip::unique(&profile)?;
