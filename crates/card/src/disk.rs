@@ -2,7 +2,7 @@
 //!
 //! Invariant: the errors are those that the protocol has, each with its reason in words.
 
-use crate::protocol::Command;
+use crate::protocol::DiskCommand;
 
 /// The size and the abilities of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum DiskError {
     #[error("the disk is served read-only")]
     ReadOnly,
     #[error("{length} bytes at {offset}: the disk has {bytes}")]
-    BeyondEnd { command: Command, offset: u64, length: u64, bytes: u64 },
+    BeyondEnd { command: DiskCommand, offset: u64, length: u64, bytes: u64 },
     /// The request makes no sense.
     #[error("{0}")]
     Invalid(&'static str),
@@ -38,7 +38,7 @@ impl DiskError {
         const ENOSPC: u32 = 28;
         match self {
             Self::ReadOnly => EPERM,
-            Self::BeyondEnd { command: Command::Write | Command::WriteZeroes, .. } => ENOSPC,
+            Self::BeyondEnd { command: DiskCommand::Write | DiskCommand::WriteZeroes, .. } => ENOSPC,
             Self::BeyondEnd { .. } | Self::Invalid(_) => EINVAL,
             Self::Failed(_) => EIO,
         }

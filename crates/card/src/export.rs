@@ -12,7 +12,7 @@ use std::time::Instant;
 use ftl::{BlockDevice, Error, WriteCache};
 
 use crate::disk::{Disk, DiskError, DiskShape};
-use crate::protocol::Command;
+use crate::protocol::DiskCommand;
 use crate::record::{RecordedOp, RequestRecorder};
 use crate::volume::ServedDevice;
 
@@ -93,7 +93,7 @@ impl<D: ServedDevice> Export<D> {
     }
 
     /// The sectors of a range that the disk has.
-    fn span(&self, command: Command, offset: u64, length: u64) -> Result<ByteSpan, DiskError> {
+    fn span(&self, command: DiskCommand, offset: u64, length: u64) -> Result<ByteSpan, DiskError> {
         let bytes = self.shape.bytes;
         match offset.checked_add(length) {
             Some(end) if end <= bytes => Ok(ByteSpan::new(offset, length, self.shape.sector_bytes.into())),
@@ -104,7 +104,7 @@ impl<D: ServedDevice> Export<D> {
     /// Does a request that changes something.
     fn change(
         &self,
-        command: Command,
+        command: DiskCommand,
         (offset, length): (u64, u64),
         is_durable: bool,
         run: impl FnOnce(&mut LockedDevice<D>, ByteSpan) -> ftl::Result<()>,
@@ -205,7 +205,7 @@ impl<D: ServedDevice> Disk for Export<D> {
     }
 
     fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), DiskError> {
-        let span = self.span(Command::Read, offset, data.len() as u64)?;
+        let span = self.span(DiskCommand::Read, offset, data.len() as u64)?;
         let served = &mut *self.locked();
         served.counts.reads += 1;
         served.counts.read_bytes += span.length();
@@ -222,7 +222,7 @@ impl<D: ServedDevice> Disk for Export<D> {
     }
 
     fn write(&self, offset: u64, data: &[u8], is_durable: bool) -> Result<(), DiskError> {
-        self.change(Command::Write, (offset, data.len() as u64), is_durable, |served, span| {
+        self.change(DiskCommand::Write, (offset, data.len() as u64), is_durable, |served, span| {
             served.counts.writes += 1;
             served.counts.written_bytes += span.length();
             served.record(RecordedOp::Write, offset, span.length());
@@ -234,7 +234,7 @@ impl<D: ServedDevice> Disk for Export<D> {
     }
 
     fn trim(&self, offset: u64, length: u64, is_durable: bool) -> Result<(), DiskError> {
-        self.change(Command::Trim, (offset, length), is_durable, |served, span| {
+        self.change(DiskCommand::Trim, (offset, length), is_durable, |served, span| {
             let (_, whole, _) = span.parts();
             served.counts.trims += 1;
             served.counts.trimmed_bytes += whole.length();
@@ -244,7 +244,7 @@ impl<D: ServedDevice> Disk for Export<D> {
     }
 
     fn write_zeroes(&self, offset: u64, length: u64, keeps_room: bool, is_durable: bool) -> Result<(), DiskError> {
-        self.change(Command::WriteZeroes, (offset, length), is_durable, |served, span| {
+        self.change(DiskCommand::WriteZeroes, (offset, length), is_durable, |served, span| {
             if keeps_room {
                 served.counts.writes += 1;
                 served.counts.written_bytes += length;

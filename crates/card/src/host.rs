@@ -24,11 +24,11 @@ pub struct ToldExport {
     pub sizes: Option<[u32; 3]>,
 }
 
-/// Command flags.
+/// DiskCommand flags.
 pub const FUA: u16 = 1;
 pub const NO_HOLE: u16 = 2;
 
-/// Command numbers.
+/// DiskCommand numbers.
 pub const READ: u16 = 0;
 pub const WRITE: u16 = 1;
 pub const DISCONNECT: u16 = 2;
@@ -44,7 +44,7 @@ pub struct NbdHost<S> {
 }
 
 /// The outcome of a request: done, or the error that was answered; the outer error is the connection's.
-pub type Asked = io::Result<Result<(), AnsweredError>>;
+pub type RequestOutcome = io::Result<Result<(), AnsweredError>>;
 
 impl<S: Read + Write> NbdHost<S> {
     /// Goes through the handshake with GO; `structured` asks for structured replies first.
@@ -100,26 +100,26 @@ impl<S: Read + Write> NbdHost<S> {
     ///
     /// # Errors
     /// The connection fails, or the answer makes no sense.
-    pub fn receive(&mut self, cookie: u64, data: &mut [u8]) -> Asked {
+    pub fn receive(&mut self, cookie: u64, data: &mut [u8]) -> RequestOutcome {
         let (answered, outcome) = answer(&mut self.stream, data)?;
         expect(answered == cookie, "an answer to another request")?;
         Ok(outcome)
     }
 
     /// Reads bytes from an offset on.
-    pub fn read(&mut self, offset: u64, data: &mut [u8]) -> Asked {
+    pub fn read(&mut self, offset: u64, data: &mut [u8]) -> RequestOutcome {
         let cookie = self.send(READ, 0, (offset, data.len() as u32), &[])?;
         self.receive(cookie, data)
     }
 
     /// Writes bytes from an offset on.
-    pub fn write(&mut self, offset: u64, data: &[u8], flags: u16) -> Asked {
+    pub fn write(&mut self, offset: u64, data: &[u8], flags: u16) -> RequestOutcome {
         let cookie = self.send(WRITE, flags, (offset, data.len() as u32), data)?;
         self.receive(cookie, &mut [])
     }
 
     /// Asks for something that has no data: TRIM, WRITE_ZEROES, FLUSH.
-    pub fn ask(&mut self, command: u16, flags: u16, range: (u64, u32)) -> Asked {
+    pub fn ask(&mut self, command: u16, flags: u16, range: (u64, u32)) -> RequestOutcome {
         let cookie = self.send(command, flags, range, &[])?;
         self.receive(cookie, &mut [])
     }

@@ -68,16 +68,16 @@ impl Clients {
 }
 
 /// A place among a bounded number, which is free again when this is dropped.
-struct Place<'a>(&'a AtomicUsize);
+struct ClientPlace<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> ClientPlace<'a> {
     fn among(taken: &'a AtomicUsize, most: usize) -> Option<Self> {
         let more = |count: usize| (count < most).then_some(count + 1);
         taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok().then_some(Self(taken))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for ClientPlace<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -167,9 +167,9 @@ fn serve(
     clients: &Clients,
     disk: &dyn Disk,
 ) -> Result<(), ClientError> {
-    let Some(place) = Place::among(&clients.handshakes, limits.handshakes) else { return Ok(()) };
+    let Some(place) = ClientPlace::among(&clients.handshakes, limits.handshakes) else { return Ok(()) };
     let admitted = std::cell::OnceCell::new();
-    let admits = || admitted.get_or_init(|| Place::among(&clients.transmissions, limits.clients)).is_some();
+    let admits = || admitted.get_or_init(|| ClientPlace::among(&clients.transmissions, limits.clients)).is_some();
     let agreement = handshake(&mut DeadlineStream::new(&mut stream, limits.handshake), offer, admits)?;
     drop(place);
     match agreement {

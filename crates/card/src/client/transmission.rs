@@ -9,7 +9,7 @@ use super::ClientError;
 use super::handshake::REQUEST_BYTES_MAX;
 use super::request_reader::{NextRequest, RequestReader};
 use crate::disk::{Disk, DiskError};
-use crate::protocol::{Command, NbdRequest, Replies, ReplyKind};
+use crate::protocol::{DiskCommand, NbdRequest, Replies, ReplyKind};
 
 /// Answers that are sent though more requests are there, bytes.
 const GATHERED_BYTES_MAX: usize = 256 << 10;
@@ -35,7 +35,7 @@ fn answer_requests(
     let mut requests = RequestReader::new();
     loop {
         let request = match requests.next_request(stream)? {
-            NextRequest::Request(request) if request.command == Command::Disconnect => return Ok(()),
+            NextRequest::Request(request) if request.command == DiskCommand::Disconnect => return Ok(()),
             NextRequest::Request(request) => request,
             NextRequest::End => return Ok(()),
             NextRequest::Garbage => return Err(ClientError::Protocol("a request without its magic number")),
@@ -58,16 +58,16 @@ fn answer(request: &NbdRequest, data: &[u8], disk: &dyn Disk, replies: &mut Repl
     let length_bytes = u64::from(length);
     let done = match request.command {
         _ if !request.has_known_flags => Err(DiskError::Invalid("a flag that this command does not have")),
-        Command::Read if length > REQUEST_BYTES_MAX => Err(DiskError::Invalid("more than a request may ask for")),
-        Command::Read => {
+        DiskCommand::Read if length > REQUEST_BYTES_MAX => Err(DiskError::Invalid("more than a request may ask for")),
+        DiskCommand::Read => {
             let read = |room: &mut [u8]| disk.read(offset, room).map_err(|error| (error.errno(), error.to_string()));
             return replies.data(cookie, offset, length as usize, read);
         }
-        Command::Write => disk.write(offset, data, is_durable),
-        Command::Flush => disk.flush(),
-        Command::Trim => disk.trim(offset, length_bytes, is_durable),
-        Command::WriteZeroes => disk.write_zeroes(offset, length_bytes, keeps_room, is_durable),
-        Command::Disconnect | Command::Unsupported => Err(DiskError::Invalid("a command that is not offered")),
+        DiskCommand::Write => disk.write(offset, data, is_durable),
+        DiskCommand::Flush => disk.flush(),
+        DiskCommand::Trim => disk.trim(offset, length_bytes, is_durable),
+        DiskCommand::WriteZeroes => disk.write_zeroes(offset, length_bytes, keeps_room, is_durable),
+        DiskCommand::Disconnect | DiskCommand::Unsupported => Err(DiskError::Invalid("a command that is not offered")),
     };
     match done {
         Ok(()) => replies.done(cookie),

@@ -15,4 +15,4 @@ pub use option::{
     option_reply,
 };
 pub use reply::{Replies, ReplyKind};
-pub use request::{Command, NbdRequest, REQUEST_BYTES};
+pub use request::{DiskCommand, NbdRequest, REQUEST_BYTES};

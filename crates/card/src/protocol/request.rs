@@ -12,7 +12,7 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 
 /// The things that a client asks of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum DiskCommand {
     Read,
     Write,
     Disconnect,
@@ -26,7 +26,7 @@ pub enum Command {
 /// The head of a request; the data of a write follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NbdRequest {
-    pub command: Command,
+    pub command: DiskCommand,
     /// What was written is to be durable before the answer.
     pub is_durable: bool,
     /// Zeros are to be written, not given up.
@@ -52,13 +52,13 @@ impl NbdRequest {
         (fields.u32()? == REQUEST_MAGIC).then_some(())?;
         let flags = fields.u16()?;
         let (command, own_flags) = match fields.u16()? {
-            0 => (Command::Read, Self::DF),
-            1 => (Command::Write, 0),
-            2 => (Command::Disconnect, 0),
-            3 => (Command::Flush, 0),
-            4 => (Command::Trim, 0),
-            6 => (Command::WriteZeroes, Self::NO_HOLE),
-            _ => (Command::Unsupported, 0),
+            0 => (DiskCommand::Read, Self::DF),
+            1 => (DiskCommand::Write, 0),
+            2 => (DiskCommand::Disconnect, 0),
+            3 => (DiskCommand::Flush, 0),
+            4 => (DiskCommand::Trim, 0),
+            6 => (DiskCommand::WriteZeroes, Self::NO_HOLE),
+            _ => (DiskCommand::Unsupported, 0),
         };
         Some(Self {
             command,
@@ -74,7 +74,7 @@ impl NbdRequest {
     /// Bytes of data that follow the head.
     pub fn data_bytes(&self) -> u32 {
         match self.command {
-            Command::Write => self.length,
+            DiskCommand::Write => self.length,
             _ => 0,
         }
     }

@@ -67,7 +67,7 @@ fn a_refused_request_leaves_the_next_to_be_done() {
         let server = TestServer::of(Scheme::LogBlock);
         let mut host = server.host(structured);
         let end = host.export().bytes;
-        let errno = |asked: card::host::Asked| asked.unwrap().unwrap_err().errno;
+        let errno = |asked: card::host::RequestOutcome| asked.unwrap().unwrap_err().errno;
         assert_eq!(errno(host.read(end - 10, &mut [0; 11])), EINVAL);
         assert_eq!(errno(host.write(end, &[1], 0)), 28, "ENOSPC");
         assert_eq!(errno(host.ask(TRIM, 0, (u64::MAX, 10))), EINVAL);

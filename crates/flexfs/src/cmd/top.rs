@@ -14,7 +14,7 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 use crate::any_chip::AnyChip;
 use crate::monitor::{self, Form};
 use crate::top::screen::{self, End, News};
-use crate::top::{self, Answer, Picture};
+use crate::top::{self, Picture, ServerAnswer};
 use crate::translation::FtlImage;
 use crate::{cli, image, output};
 
@@ -22,8 +22,8 @@ pub fn run(args: &cli::Top) -> Result<ExitCode> {
     let (image, interval) = (args.image.as_path(), args.interval);
     let first = look(image)?;
     let ended = match &first {
-        Answer::Volume(_) => "not mounted any more",
-        Answer::Card(_) => "not served any more",
+        ServerAnswer::Volume(_) => "not mounted any more",
+        ServerAnswer::Card(_) => "not served any more",
     };
     let mut picture = Picture::new(first, interval);
     if args.once {
@@ -47,7 +47,7 @@ pub fn run(args: &cli::Top) -> Result<ExitCode> {
 }
 
 /// What the server tells now.
-fn look(image: &Path) -> Result<Answer> {
+fn look(image: &Path) -> Result<ServerAnswer> {
     let shown = image.display();
     match monitor::ask(image, Form::Json) {
         Some(answer) => read(image, &answer),
@@ -72,9 +72,9 @@ fn not_mounted(image: &Path) -> Error {
     }
 }
 
-fn read(image: &Path, answer: &str) -> Result<Answer> {
+fn read(image: &Path, answer: &str) -> Result<ServerAnswer> {
     let shown = image.display();
-    Answer::read(answer).map_err(|error| {
+    ServerAnswer::read(answer).map_err(|error| {
         anyhow!("{shown}: its server answers in another way ({error}); start it again with this version of flexfs")
     })
 }

@@ -17,7 +17,7 @@ use lab::play::{Watcher, watched};
 use crate::figures::{Figures, Live};
 use crate::monitor::Form;
 use crate::top::screen::{self, End, News};
-use crate::top::{Answer, Picture};
+use crate::top::{Picture, ServerAnswer};
 
 /// Between two pictures.
 const EVERY: Duration = Duration::from_millis(100);
@@ -69,10 +69,10 @@ fn watcher(job: String, send: Sender<News>) -> Watcher {
     })
 }
 
-fn snapshot(fs: &mut Fs<Chip>, job: &str) -> Result<Answer, Error> {
+fn snapshot(fs: &mut Fs<Chip>, job: &str) -> Result<ServerAnswer, Error> {
     let (elapsed, counters) = (Duration::from_nanos(fs.chip().now_ns()), *fs.chip().counters());
     let live = Live { mountpoint: "an emulated chip".into(), elapsed, counters };
     let name = fs.chip().profile().name.clone();
     let figures = Figures::of_chip(fs, &name, Path::new(job))?.with_live(live);
-    Ok(Answer::read(&figures.shown(Form::Json))?)
+    Ok(ServerAnswer::read(&figures.shown(Form::Json))?)
 }

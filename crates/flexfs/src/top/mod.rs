@@ -20,7 +20,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 
-pub use picture::{Answer, HEIGHT, Picture, WIDTH};
+pub use picture::{HEIGHT, Picture, ServerAnswer, WIDTH};
 
 /// The picture as plain text of [`WIDTH`] x [`HEIGHT`].
 pub fn text(picture: &Picture) -> String {

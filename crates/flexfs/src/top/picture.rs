@@ -20,12 +20,12 @@ pub const WIDTH: u16 = 80;
 pub const HEIGHT: u16 = 24;
 
 /// An answer of a server.
-pub enum Answer {
+pub enum ServerAnswer {
     Volume(Box<Snapshot>),
     Card(Box<CardSnapshot>),
 }
 
-impl Answer {
+impl ServerAnswer {
     /// Reads an answer of `flexfs info --json`.
     ///
     /// # Errors
@@ -44,14 +44,14 @@ impl Answer {
 }
 
 /// The part of a picture above the keys.
-enum Content {
+enum PictureContent {
     Volume(State),
     Card(CardHistory),
 }
 
 /// What is on the screen.
 pub struct Picture {
-    content: Content,
+    content: PictureContent,
     /// Time between two answers that was asked for.
     interval: Duration,
     pub paused: bool,
@@ -60,23 +60,23 @@ pub struct Picture {
 }
 
 impl Picture {
-    pub fn new(answer: Answer, interval: Duration) -> Self {
+    pub fn new(answer: ServerAnswer, interval: Duration) -> Self {
         let content = match answer {
-            Answer::Volume(snapshot) => Content::Volume(State::new(*snapshot)),
-            Answer::Card(snapshot) => Content::Card(CardHistory::new(*snapshot)),
+            ServerAnswer::Volume(snapshot) => PictureContent::Volume(State::new(*snapshot)),
+            ServerAnswer::Card(snapshot) => PictureContent::Card(CardHistory::new(*snapshot)),
         };
         Self { content, interval, paused: false, answered: true }
     }
 
     /// Goes on to a newer answer, unless the picture stands still.
-    pub fn take(&mut self, answer: Answer) {
+    pub fn take(&mut self, answer: ServerAnswer) {
         self.answered = true;
         if self.paused {
             return;
         }
         match (&mut self.content, answer) {
-            (Content::Volume(state), Answer::Volume(snapshot)) => state.take(*snapshot),
-            (Content::Card(history), Answer::Card(snapshot)) => history.take(*snapshot),
+            (PictureContent::Volume(state), ServerAnswer::Volume(snapshot)) => state.take(*snapshot),
+            (PictureContent::Card(history), ServerAnswer::Card(snapshot)) => history.take(*snapshot),
             // Another server has the image now.
             (content, answer) => *content = Self::new(answer, self.interval).content,
         }
@@ -92,8 +92,8 @@ impl Picture {
         }
         let [content, foot] = Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(area);
         match &self.content {
-            Content::Volume(state) => volume::draw(frame, content, state),
-            Content::Card(history) => card::draw(frame, content, history),
+            PictureContent::Volume(state) => volume::draw(frame, content, state),
+            PictureContent::Card(history) => card::draw(frame, content, history),
         }
         self.draw_foot(frame, foot);
     }

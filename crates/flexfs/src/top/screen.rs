@@ -9,7 +9,7 @@ use anyhow::{Context, Error, Result};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Answer, Picture};
+use super::{Picture, ServerAnswer};
 use crate::interrupt::Interrupt;
 
 /// How long a key or an answer may wait until it is seen to.
@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What is heard of the volume or card that is watched.
 pub enum News {
-    Told(Answer),
+    Told(ServerAnswer),
     /// It is there, and tells nothing.
     Silent,
     /// It is gone. So it is if nobody is left to tell anything.

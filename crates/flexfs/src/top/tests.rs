@@ -8,7 +8,7 @@ use ratatui::style::Color;
 use serde_json::{Value, json};
 
 use super::volume::State;
-use super::{Answer, HEIGHT, Picture, WIDTH, text, text_of};
+use super::{HEIGHT, Picture, ServerAnswer, WIDTH, text, text_of};
 
 const DAY_NS: u64 = 86_400_000_000_000;
 const YEAR_NS: u64 = 31_557_600_000_000_000;
@@ -72,8 +72,8 @@ fn later(before: &Value, alpha: Option<f64>) -> Value {
     after
 }
 
-fn told(answer: &Value) -> Answer {
-    Answer::read(&answer.to_string()).unwrap()
+fn told(answer: &Value) -> ServerAnswer {
+    ServerAnswer::read(&answer.to_string()).unwrap()
 }
 
 fn state(answers: &[Value]) -> Picture {

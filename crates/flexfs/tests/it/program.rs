@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::common::{self, flexfs, run};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
+    "serve",
     "mkfs",
     "mount",
     "info",
