@@ -1,6 +1,6 @@
 //! Digital cameras: pictures are taken, browsed and erased. Invariant: the parameters are those of docs/FTL.md.
 
-use super::fat::{Fat, File, Manner};
+use super::fat::{Fat, FatUpdates, File, Manner};
 use super::{Requests, Timed};
 use torture::ops::Supply;
 
@@ -22,14 +22,18 @@ pub struct Camera {
     manner: Manner,
 }
 
-pub const CANON_G1: Camera =
-    Camera { pictures: 134, picture_sectors: 1024, manner: Manner { request_sectors: 64, table_every: 5 } };
-pub const CANON_S100: Camera =
-    Camera { pictures: 190, picture_sectors: 640, manner: Manner { request_sectors: 64, table_every: 4 } };
+const fn written_back(pictures: u64, picture_sectors: u64, request_sectors: u64, table_every: u64) -> Camera {
+    let updates = FatUpdates::Back { table_every };
+    Camera { pictures, picture_sectors, manner: Manner { request_sectors, updates } }
+}
+
+pub const CANON_G1: Camera = written_back(134, 1024, 64, 5);
+pub const CANON_S100: Camera = written_back(190, 640, 64, 4);
+pub const SANYO: Camera = written_back(181, 512, 64, 64);
 pub const KODAK: Camera =
-    Camera { pictures: 143, picture_sectors: 720, manner: Manner { request_sectors: 8, table_every: 40 } };
-pub const SANYO: Camera =
-    Camera { pictures: 181, picture_sectors: 512, manner: Manner { request_sectors: 64, table_every: 64 } };
+    Camera { pictures: 77, picture_sectors: 960, manner: Manner { request_sectors: 32, updates: FatUpdates::Through } };
+/// As many commands and pages as the Kodak camera's, all data in requests of a cluster.
+pub const KODAK_WRITTEN_BACK: Camera = written_back(143, 720, 8, 40);
 
 /// Takes pictures, looks at some, and erases them one by one from the oldest on when the card is full.
 pub fn requests(camera: &Camera, seed: u64) -> Vec<Timed> {

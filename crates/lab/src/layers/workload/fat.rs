@@ -28,13 +28,25 @@ pub struct Fat {
     entries: Vec<bool>,
 }
 
+/// Sectors of a piece of the directory that is written through: as many as a cluster has.
+const ROOT_PIECE_SECTORS: u64 = CLUSTER_SECTORS;
+
 /// How a file's bytes reach the card.
 #[derive(Clone, Copy)]
 pub struct Manner {
     /// Sectors of a write at most.
     pub request_sectors: u64,
-    /// The table is written after so many of them, and at the end.
-    pub table_every: u64,
+    pub updates: FatUpdates,
+}
+
+/// When a new file's entries in table and directory reach the card.
+#[derive(Clone, Copy)]
+pub enum FatUpdates {
+    /// The table after so many writes of data, and at the end; then the directory's entry.
+    Back { table_every: u64 },
+    /// After each write of data: the table with its clusters, the table with the link to them, and the piece of the
+    /// directory that tells the file's new size.
+    Through,
 }
 
 impl Fat {
@@ -51,8 +63,8 @@ impl Fat {
         self.used.iter().filter(|&&used| !used).count() as u64
     }
 
-    /// Writes a new file of so many sectors: its clusters as they are found, the table now and then, at the end its directory
-    /// entry. `None`, and nothing is written, where it does not fit.
+    /// Writes a new file of so many sectors: its clusters as they are found, and its entries in table and directory. `None`,
+    /// and nothing is written, where it does not fit.
     pub fn write(&mut self, sectors: u64, manner: Manner, out: &mut Requests) -> Option<File> {
         let count = sectors.div_ceil(CLUSTER_SECTORS);
         let entry = self.entries.iter().position(|&used| !used)? as u64;
@@ -60,21 +72,26 @@ impl Fat {
             return None;
         }
         let clusters: Vec<u64> = (0..count).filter_map(|_| self.take()).collect();
-        let mut written = 0;
-        for run in runs(&clusters) {
-            let sectors = run.len() as u64 * CLUSTER_SECTORS;
-            let first = run.first().copied().unwrap_or(0);
-            for at in (0..sectors).step_by(manner.request_sectors as usize) {
-                out.write(sector_of(first) + at, manner.request_sectors.min(sectors - at));
-                written += 1;
-                if written % manner.table_every == 0 {
-                    write_table(&[first + at / CLUSTER_SECTORS], out);
+        let mut linked = None;
+        for ((sector, count), number) in requests_of(&clusters, manner.request_sectors).zip(1..) {
+            out.write(sector, count);
+            let (first, last) = (cluster_of(sector), cluster_of(sector + count - 1));
+            match manner.updates {
+                FatUpdates::Back { table_every } if number % table_every != 0 => {}
+                FatUpdates::Back { .. } => write_table(&[first], out),
+                FatUpdates::Through => {
+                    write_table(&(first..=last).collect::<Vec<_>>(), out);
+                    write_table(linked.as_slice(), out);
+                    write_directory(entry, out);
+                    linked = Some(last);
                 }
             }
         }
-        write_table(clusters.last().map_or(&[], std::slice::from_ref), out);
+        if let FatUpdates::Back { .. } = manner.updates {
+            write_table(clusters.last().map_or(&[], std::slice::from_ref), out);
+            write_entry(entry, out);
+        }
         self.entries[entry as usize] = true;
-        write_entry(entry, out);
         Some(File { entry, clusters })
     }
 
@@ -93,12 +110,7 @@ impl Fat {
 
     /// Reads a file from end to end.
     pub fn read(&self, file: &File, request_sectors: u64, out: &mut Requests) {
-        for run in runs(&file.clusters) {
-            let sectors = run.len() as u64 * CLUSTER_SECTORS;
-            for at in (0..sectors).step_by(request_sectors as usize) {
-                out.read(sector_of(run.first().copied().unwrap_or(0)) + at, request_sectors.min(sectors - at));
-            }
-        }
+        requests_of(&file.clusters, request_sectors).for_each(|(sector, count)| out.read(sector, count));
     }
 
     /// Removes a file: its directory entry first, then the sectors of the table that its clusters have entries in.
@@ -123,6 +135,19 @@ fn sector_of(cluster: u64) -> u64 {
     DATA_SECTOR + cluster * CLUSTER_SECTORS
 }
 
+fn cluster_of(sector: u64) -> u64 {
+    (sector - DATA_SECTOR) / CLUSTER_SECTORS
+}
+
+/// First sector and number of sectors of each request for clusters, in requests of so many sectors at most.
+fn requests_of(clusters: &[u64], request_sectors: u64) -> impl Iterator<Item = (u64, u64)> {
+    runs(clusters).flat_map(move |run| {
+        let (first, sectors) = (run.first().copied().unwrap_or(0), run.len() as u64 * CLUSTER_SECTORS);
+        let starts = (0..sectors).step_by(request_sectors as usize);
+        starts.map(move |at| (sector_of(first) + at, request_sectors.min(sectors - at)))
+    })
+}
+
 /// Clusters that lie behind each other.
 fn runs(clusters: &[u64]) -> impl Iterator<Item = &[u64]> {
     clusters.chunk_by(|one, other| one + 1 == *other)
@@ -141,4 +166,10 @@ fn write_table(clusters: &[u64], out: &mut Requests) {
 
 fn write_entry(entry: u64, out: &mut Requests) {
     out.write(1 + 2 * TABLE_SECTORS + entry / ENTRIES_PER_ROOT_SECTOR, 1);
+}
+
+/// Writes the piece of the directory that has an entry.
+fn write_directory(entry: u64, out: &mut Requests) {
+    let piece = entry / (ENTRIES_PER_ROOT_SECTOR * ROOT_PIECE_SECTORS);
+    out.write(1 + 2 * TABLE_SECTORS + piece * ROOT_PIECE_SECTORS, ROOT_PIECE_SECTORS);
 }

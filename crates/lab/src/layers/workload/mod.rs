@@ -19,7 +19,7 @@ pub struct Timed {
     pub request: Request,
 }
 
-/// A row of Table II.
+/// A row of Table II, or a workload beside it that comes near one.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     /// On a command line and in the names of jobs.
@@ -75,6 +75,18 @@ impl Workload {
         Workload { name: "linux", title: "Linux", paper_commands: 322, paper_pages: 18_900, make: andrew::requests },
     ];
 
+    /// The name of the camera with the most small requests (§IV).
+    pub const SMALL_REQUESTS: &str = "kodak";
+
+    /// The Kodak camera with table and directory entry written back: all data in small requests, beside each other.
+    pub const KODAK_WRITTEN_BACK: Workload = Workload {
+        name: "kodak-written-back",
+        title: "Kodak DC290, written back",
+        paper_commands: 14_144,
+        paper_pages: 105_280,
+        make: |seed| camera::requests(&camera::KODAK_WRITTEN_BACK, seed),
+    };
+
     /// Its requests.
     pub fn requests(&self, seed: u64) -> Vec<Timed> {
         (self.make)(seed)
@@ -113,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_requests_and_all_of_them_fit_the_volume() {
-        for workload in Workload::ALL {
+        for workload in Workload::ALL.into_iter().chain([Workload::KODAK_WRITTEN_BACK]) {
             let requests = workload.requests(3);
             assert_eq!(requests, workload.requests(3));
             assert_ne!(requests, workload.requests(4), "{}", workload.name);

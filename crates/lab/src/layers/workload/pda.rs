@@ -1,7 +1,7 @@
 //! A PDA: its records are synchronized, MP3 files downloaded and played, files copied. Invariant: the parameters are those of
 //! docs/FTL.md.
 
-use super::fat::{Fat, File, Manner};
+use super::fat::{Fat, FatUpdates, File, Manner};
 use super::{Requests, Timed};
 use torture::ops::Supply;
 
@@ -15,18 +15,18 @@ const SYNCS: u64 = 60;
 const RECORDS_PER_SYNC: u64 = 13;
 /// Sectors of a record that is written.
 const RECORD_WRITE_SECTORS: u64 = 12;
-const RECORDS: Manner = Manner { request_sectors: 4, table_every: u64::MAX };
+const RECORDS: Manner = Manner { request_sectors: 4, updates: FatUpdates::Back { table_every: u64::MAX } };
 
 /// MP3 files of 3.5 MB, two at a time on the card.
 const DOWNLOADS: u64 = 4;
 const MP3_SECTORS: u64 = 7168;
 const ON_CARD: usize = 2;
-const DOWNLOAD: Manner = Manner { request_sectors: 32, table_every: 8 };
+const DOWNLOAD: Manner = Manner { request_sectors: 32, updates: FatUpdates::Back { table_every: 8 } };
 
 /// Files that are copied.
 const COPIES: u64 = 40;
 const COPY_SECTORS: u64 = 256;
-const COPY: Manner = Manner { request_sectors: 16, table_every: 8 };
+const COPY: Manner = Manner { request_sectors: 16, updates: FatUpdates::Back { table_every: 8 } };
 /// Copies that stay.
 const COPIES_KEPT: usize = 10;
 
