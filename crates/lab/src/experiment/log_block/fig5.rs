@@ -15,26 +15,28 @@ pub const FTL_FIG5: Experiment = Experiment {
     about: "The six traces on every scheme, with 16, 32 and 64 of 1,024 blocks extra. Extra erases are those beyond one for each \
             32 pages that the host writes; extra writes are the pages programmed beyond the host's. By the text the log-block \
             scheme has fewer extra erases than replacement blocks in every case, and on the Kodak camera, with the most small \
-            requests, fewer even than page mapping. Means of three seeds.",
-    differs: "The figure's numbers are not in the text. Page mapping has hardly any extra erases here with 32 or more extra blocks, \
-              and greedy cleaning few with 16, so that the log-block scheme is not below it on the Kodak camera: our cameras give \
-              clusters out round and round, and what was written together is overwritten together. Cost and benefit clean \
-              badly with 16: on three cameras about half of the pages of a cleaned block count. Two of the extra blocks hold anchors, \
-              and three are kept free for merges in which blocks go bad. FAST and DFTL are not in \
-              the paper. With 16 extra blocks DFTL has hardly any room to clean in: its translation pages take six.",
+            requests, fewer even than page mapping. Beside the six stands a Kodak that writes all data in small requests and \
+            hardly any metadata. Means of three seeds.",
+    differs: "The figure's numbers are not in the text. Our Kodak has a quarter of its pages in small requests, as the text says, of \
+              table and directory: page mapping cleans the pages of pictures that stand among them. On the Kodak written back, \
+              whose metadata are less than the extra blocks, page mapping hardly cleans and comes first, so that the order there \
+              hangs on metadata. Two of the extra blocks hold anchors, and three are kept free for merges in which blocks go bad. \
+              FAST and DFTL are not in the paper. With 16 extra blocks DFTL has hardly any room to clean in: its translation \
+              pages take six.",
     jobs,
     finish,
 };
 
 const EXTRA_BLOCKS: [u32; 3] = [16, 32, 64];
-/// Why the log-block scheme does not come before page mapping on it.
-const BEHIND: &str = "L has the merges of blocks with the table of FAT, and the erases of map blocks, a page of which every switch writes; \
-                      P finds blocks of which no page counts, since our camera overwrites together what it wrote together";
-/// Why the bar is open: the paper's trace decides, and only a card that was used in such a camera can give one like it.
-const NO_CARD: &str = "open: the paper's trace is not to be had, and our camera overwrites together what it wrote together, so that \
-                       page mapping finds blocks of which no page counts; a real card's trace will tell";
-/// The camera with the most small requests.
-const SMALL_REQUESTS: &str = "kodak";
+/// The extra erases of L that are allowed on the camera with the most small requests, of those of page mapping.
+const OF_PAGES: Bar = Bar::AtMost(0.5);
+const OF_PAGES_REASON: &str =
+    "by the text L outperforms page mapping on this camera, and notably; the figure's numbers are not told";
+
+/// The paper's traces, and the Kodak that contradicts its text.
+fn traces() -> impl Iterator<Item = Workload> {
+    Workload::ALL.into_iter().chain([Workload::KODAK_WRITTEN_BACK])
+}
 
 fn job_name(workload: &Workload, scheme: Scheme, extra_blocks: u32) -> String {
     format!("ftl-fig5.{}.{scheme}.{extra_blocks}", workload.name)
@@ -42,7 +44,7 @@ fn job_name(workload: &Workload, scheme: Scheme, extra_blocks: u32) -> String {
 
 fn jobs() -> Vec<Job> {
     let mut jobs = Vec::new();
-    for workload in Workload::ALL {
+    for workload in traces() {
         for scheme in Scheme::ALL {
             for extra_blocks in EXTRA_BLOCKS {
                 let name = job_name(&workload, scheme, extra_blocks);
@@ -92,10 +94,12 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
     }
     let (mut table, mut orders) = (Vec::new(), Vec::new());
     for workload in Workload::ALL {
-        compare(&cells, &workload, &mut outcome.rows)?;
         for extra_blocks in EXTRA_BLOCKS {
             orders.extend(order(&cells, &workload, extra_blocks)?);
         }
+    }
+    for workload in traces() {
+        compare(&cells, &workload, &mut outcome.rows)?;
         plot(&cells, &workload, &mut outcome, &mut table)?;
     }
     if !orders.is_empty() {
@@ -109,23 +113,26 @@ fn finish(results: &Results) -> Result<Outcome, ExperimentError> {
     Ok(outcome)
 }
 
-/// What the text says of single traces.
+/// The figures of single traces, held to what the text says of them.
 fn compare(cells: &Cells, workload: &Workload, rows: &mut Vec<Row>) -> Result<(), ExperimentError> {
     for extra_blocks in EXTRA_BLOCKS {
         let erases = |scheme| cells.erases(workload, scheme, extra_blocks);
         let (Some(logs), Some(chains)) = (erases(Scheme::LogBlock)?, erases(Scheme::Replacement)?) else { continue };
         let name = |what: &str| format!("{what}, {}, {extra_blocks} extra blocks", workload.title);
         rows.push(Row::shown(name("extra erases of L"), logs.round(), "", &parameters(extra_blocks)));
-        rows.push(Row::shown(name("extra erases of L, of those of R"), logs / chains, "", &parameters(extra_blocks)));
+        let row = Row::shown(name("extra erases of L, of those of R"), logs / chains, "", &parameters(extra_blocks));
+        rows.push(row.bar(Bar::AtMost(1.0)));
         if let Some(scanned) = erases(Scheme::LogBlockScanned)? {
             let row =
                 Row::shown(name("erases for map blocks"), (logs - scanned).round(), "", &parameters(extra_blocks));
             rows.push(row);
         }
-        if let Some(pages) = erases(Scheme::PageGreedy)?.filter(|_| workload.name == SMALL_REQUESTS) {
+        let is_kodak = [Workload::SMALL_REQUESTS, Workload::KODAK_WRITTEN_BACK.name].contains(&workload.name);
+        if let Some(pages) = erases(Scheme::PageGreedy)?.filter(|_| is_kodak) {
+            let held = |row: Row| row.bar(OF_PAGES).because(OF_PAGES_REASON);
             let row =
                 Row::shown(name("extra erases of L, of those of P/G"), logs / pages, "", &parameters(extra_blocks));
-            rows.push(row.bar(Bar::AtMost(1.0)).open(NO_CARD));
+            rows.push(if workload.name == Workload::SMALL_REQUESTS { held(row) } else { row });
         }
     }
     Ok(())
@@ -149,15 +156,14 @@ fn order(cells: &Cells, workload: &Workload, extra_blocks: u32) -> Result<Option
         last = Some(erases);
     }
     let pages = [Scheme::PageGreedy, Scheme::PageCostBenefit];
-    let is_small = workload.name == SMALL_REQUESTS;
+    let is_small = workload.name == Workload::SMALL_REQUESTS;
     let agrees = match () {
-        () if !is_before(Scheme::Replacement) => "no: replacement blocks come first".to_owned(),
-        () if !is_small || pages.into_iter().all(is_before) => "yes".into(),
-        () if pages.into_iter().any(is_before) => format!("L < R and L < P/C, but not L < P/G: {BEHIND}"),
-        () => format!("L < R, but not L < P: {BEHIND}"),
+        () if !is_before(Scheme::Replacement) => "no: replacement blocks come first",
+        () if is_small && !pages.into_iter().all(is_before) => "no: page mapping comes first",
+        () => "yes",
     };
     let paper = if is_small { "L < R, L < P/G, L < P/C" } else { "L < R" };
-    Ok(Some(vec![workload.title.into(), extra_blocks.to_string(), ours, paper.into(), agrees]))
+    Ok(Some(vec![workload.title.into(), extra_blocks.to_string(), ours, paper.into(), agrees.into()]))
 }
 
 fn plot(

@@ -155,3 +155,40 @@ pub fn summed<'a>(all: impl IntoIterator<Item = &'a Vec<f64>>) -> Vec<f64> {
         sums.iter().zip(figures).map(|(sum, figure)| sum + figure).collect()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::replay::{ReplayConfig, ReplayFormat, TracePlacement, replay};
+    use crate::trace::block::{BlockOp, BlockRequest, BlockTrace};
+
+    /// The writes of the Andrew benchmark, as a trace of a disk.
+    fn andrew(seed: u64) -> BlockTrace {
+        let [.., linux] = Workload::ALL;
+        let write = |timed: Timed| match timed.request {
+            Request::Write { sector, count } => Some((sector * 512, count * 512)),
+            _ => None,
+        };
+        let request = |(offset, bytes)| BlockRequest { at_ns: 0, disk: 0, op: BlockOp::Write, offset, bytes };
+        let writes = linux.requests(seed).into_iter().filter_map(write);
+        BlockTrace { requests: writes.map(request).collect(), device: None }
+    }
+
+    #[test]
+    fn a_replay_that_is_full_and_warmed_up_costs_as_in_fig_5() {
+        let [.., linux] = Workload::ALL;
+        let profile = Profile::builtin("k9f5608u0m").unwrap().with_capacity(CHIP_BYTES).unwrap();
+        let format =
+            ReplayFormat { extra_blocks: Some(32), logs: Some(logs_at_most(32)), map_blocks: Some(MAP_BLOCKS) };
+        for scheme in Scheme::ALL {
+            let costs = Setup::paper(linux, scheme, 32).measure().unwrap();
+            let usual = ReplayConfig::new(profile.clone(), scheme);
+            let placement = TracePlacement::AsRecorded;
+            let config = ReplayConfig { format, placement, full: true, warm_up: true, ..usual };
+            let replayed = replay(&config, &andrew(1), &mut |_, _| {}).unwrap();
+            let first = |figures: &[f64]| figures.first().copied().unwrap();
+            let paid = (replayed.sectors_written as f64, replayed.extra_erases, replayed.extra_writes);
+            assert_eq!(paid, (first(&costs.written), first(&costs.erases), first(&costs.writes)), "{scheme}");
+        }
+    }
+}

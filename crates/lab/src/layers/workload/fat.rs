@@ -173,3 +173,37 @@ fn write_directory(entry: u64, out: &mut Requests) {
     let piece = entry / (ENTRIES_PER_ROOT_SECTOR * ROOT_PIECE_SECTORS);
     out.write(1 + 2 * TABLE_SECTORS + piece * ROOT_PIECE_SECTORS, ROOT_PIECE_SECTORS);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Request;
+    use super::*;
+
+    /// The writes of a new file of 72 sectors, in requests of a block.
+    fn writes(updates: FatUpdates) -> Vec<(u64, u64)> {
+        let (mut fat, mut out) = (Fat::new(), Requests::default());
+        fat.write(72, Manner { request_sectors: 32, updates }, &mut out).unwrap();
+        let range = |request| match request {
+            Request::Write { sector, count } => (sector, count),
+            request => panic!("{request:?}"),
+        };
+        out.all.into_iter().map(|timed| range(timed.request)).collect()
+    }
+
+    #[test]
+    fn a_file_written_through_is_in_table_and_directory_after_each_request() {
+        let (data, tables, directory) = (DATA_SECTOR, [(1, 1), (1 + TABLE_SECTORS, 1)], [(25, 8)]);
+        let updates = [&tables[..], &tables, &directory].concat();
+        // Before the first request there is no cluster to link from.
+        let first = [&[(data, 32)], &tables[..], &directory].concat();
+        let rest = [[(data + 32, 32)].as_slice(), &updates, &[(data + 64, 8)], &updates].concat();
+        assert_eq!(writes(FatUpdates::Through), [first, rest].concat());
+    }
+
+    #[test]
+    fn a_file_written_back_is_in_table_and_directory_at_its_end() {
+        let (data, tables) = (DATA_SECTOR, [(1, 1), (1 + TABLE_SECTORS, 1)]);
+        let expected = [&[(data, 32), (data + 32, 32)], &tables[..], &[(data + 64, 8)], &tables, &[(25, 1)]].concat();
+        assert_eq!(writes(FatUpdates::Back { table_every: 2 }), expected);
+    }
+}
