@@ -19,7 +19,7 @@ pub const FTL_FIG5: Experiment = Experiment {
             hardly any metadata. Means of three seeds.",
     differs: "The figure's numbers are not in the text. Our Kodak has a quarter of its pages in small requests, as the text says, of \
               table and directory: page mapping cleans the pages of pictures that stand among them. On the Kodak written back, \
-              whose metadata are less than the extra blocks, page mapping hardly cleans and comes first, so that the order there \
+              whose metadata are less than the extra blocks, greedy cleaning has hardly anything to do and comes first, so that the order there \
               hangs on metadata. Two of the extra blocks hold anchors, and three are kept free for merges in which blocks go bad. \
               FAST and DFTL are not in the paper. With 16 extra blocks DFTL has hardly any room to clean in: its translation \
               pages take six.",

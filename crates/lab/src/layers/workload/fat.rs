@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_written_through_is_in_table_and_directory_after_each_request() {
+    fn a_file_written_through_has_its_entries_after_each_request() {
         let (data, tables, directory) = (DATA_SECTOR, [(1, 1), (1 + TABLE_SECTORS, 1)], [(25, 8)]);
         let updates = [&tables[..], &tables, &directory].concat();
         // Before the first request there is no cluster to link from.
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_written_back_is_in_table_and_directory_at_its_end() {
+    fn a_file_written_back_has_its_directory_entry_at_its_end() {
         let (data, tables) = (DATA_SECTOR, [(1, 1), (1 + TABLE_SECTORS, 1)]);
         let expected = [&[(data, 32), (data + 32, 32)], &tables[..], &[(data + 64, 8)], &tables, &[(25, 1)]].concat();
         assert_eq!(writes(FatUpdates::Back { table_every: 2 }), expected);
