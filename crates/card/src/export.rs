@@ -173,7 +173,7 @@ impl<D: ServedDevice> LockedDevice<D> {
         self.device.write(span.first_sector(), sectors)
     }
 
-    /// Writes zeros to a range that lies within whole sectors, or in a part of one.
+    /// Writes zeros to a range, some sectors at a time; the recording has a line for each time.
     fn write_zeros(&mut self, span: ByteSpan) -> ftl::Result<()> {
         let at_once = ZERO_SECTORS * span.sector_bytes();
         let mut offset = span.offset();
@@ -181,6 +181,7 @@ impl<D: ServedDevice> LockedDevice<D> {
             // Up to the end of a group of sectors.
             let end = ((offset / at_once + 1) * at_once).min(span.end());
             let part = ByteSpan::new(offset, end - offset, span.sector_bytes());
+            self.record(RecordedOp::Write, part.offset(), part.length());
             let zeros = vec![0; (end - offset) as usize];
             if part.is_whole() {
                 self.device.write(part.first_sector(), &zeros)?
@@ -248,14 +249,12 @@ impl<D: ServedDevice> Disk for Export<D> {
             if keeps_room {
                 served.counts.writes += 1;
                 served.counts.written_bytes += length;
-                served.record(RecordedOp::Write, offset, length);
                 return served.write_zeros(span);
             }
             served.counts.trims += 1;
             served.counts.trimmed_bytes += length;
             let (head, whole, tail) = span.parts();
             for part in [head, tail].into_iter().filter(|part| part.length() > 0) {
-                served.record(RecordedOp::Write, part.offset(), part.length());
                 served.write_zeros(part)?;
             }
             served.record(RecordedOp::Trim, whole.offset(), whole.length());

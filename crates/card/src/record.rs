@@ -41,7 +41,7 @@ struct RecordingHead<'a> {
 }
 
 /// The kinds of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordedOp {
     Read,

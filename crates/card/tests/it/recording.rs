@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use card::host::{FLUSH, TRIM, WRITE_ZEROES};
+use card::host::{FLUSH, NO_HOLE, TRIM, WRITE_ZEROES};
 use card::record::{RecordedDevice, RequestRecorder};
 use ftl::Scheme;
 
@@ -45,6 +45,7 @@ fn each_accepted_request_leaves_a_line_with_its_sectors() {
     host.ask(TRIM, 0, (500, 1100)).unwrap().unwrap();
     host.ask(TRIM, 0, (500, 100)).unwrap().unwrap();
     host.ask(WRITE_ZEROES, 0, (5000, 1000)).unwrap().unwrap();
+    host.ask(WRITE_ZEROES, NO_HOLE, (0, 40_000)).unwrap().unwrap();
     host.ask(FLUSH, 0, (0, 0)).unwrap().unwrap();
     // Nothing was accepted of this one.
     host.write(1 << 40, &[1; 512], 0).unwrap().unwrap_err();
@@ -72,6 +73,9 @@ fn each_accepted_request_leaves_a_line_with_its_sectors() {
         ("write", 9, 1),
         ("write", 11, 1),
         ("trim", 10, 1),
+        // As the device was asked: some sectors at a time.
+        ("write", 0, 64),
+        ("write", 64, 15),
         ("flush", 0, 0),
     ];
     let expected: Vec<_> = expected.iter().map(|&(op, first, count)| (op.to_owned(), first, count)).collect();

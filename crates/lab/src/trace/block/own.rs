@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use card::record::{RecordedDevice, TRACE_VERSION};
+use card::record::{RecordedDevice, RecordedOp, TRACE_VERSION};
 use serde::{Deserialize, Serialize};
 
 use super::super::text::json_reason;
@@ -29,20 +29,11 @@ struct Line {
     at: u64,
     #[serde(default, skip_serializing_if = "is_first")]
     disk: u32,
-    op: Name,
+    op: RecordedOp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sector: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sectors: Option<u64>,
-}
-
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Name {
-    Read,
-    Write,
-    Trim,
-    Flush,
 }
 
 fn is_first(disk: &u32) -> bool {
@@ -54,10 +45,10 @@ impl Line {
         let BlockRequest { at_ns: at, disk, op, offset, bytes } = *request;
         let range = (Some(offset / SECTOR_BYTES), Some(bytes / SECTOR_BYTES));
         let (op, (sector, sectors)) = match op {
-            BlockOp::Read => (Name::Read, range),
-            BlockOp::Write => (Name::Write, range),
-            BlockOp::Trim => (Name::Trim, range),
-            BlockOp::Flush => (Name::Flush, (None, None)),
+            BlockOp::Read => (RecordedOp::Read, range),
+            BlockOp::Write => (RecordedOp::Write, range),
+            BlockOp::Trim => (RecordedOp::Trim, range),
+            BlockOp::Flush => (RecordedOp::Flush, (None, None)),
         };
         Self { at, disk, op, sector, sectors }
     }
@@ -66,10 +57,10 @@ impl Line {
         let at_ns = i128::from(self.at) * i128::from(head.time_unit.ns());
         u64::try_from(at_ns).map_err(|_| "its time is too large")?;
         let op = match self.op {
-            Name::Read => BlockOp::Read,
-            Name::Write => BlockOp::Write,
-            Name::Trim => BlockOp::Trim,
-            Name::Flush => BlockOp::Flush,
+            RecordedOp::Read => BlockOp::Read,
+            RecordedOp::Write => BlockOp::Write,
+            RecordedOp::Trim => BlockOp::Trim,
+            RecordedOp::Flush => BlockOp::Flush,
         };
         let (sector, sectors) = match (op, self.sector, self.sectors) {
             (BlockOp::Flush, None, None) => (0, 0),
