@@ -94,7 +94,8 @@ impl Listener {
                     bound => bound?,
                 };
                 listener.set_nonblocking(true)?;
-                Ok(Self::Unix(listener, path.clone()))
+                // Clients may be elsewhere, and the file is removed wherever this process is then.
+                Ok(Self::Unix(listener, std::path::absolute(path)?))
             }
         }
     }

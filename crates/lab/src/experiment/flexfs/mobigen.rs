@@ -1,10 +1,7 @@
 //! A recorded phone application on every preset. Invariant: the trace is the one that was recorded, all of it, and each preset is
 //! asked the same at the same times.
 
-use std::io::Read;
-
 use emulator::Profile;
-use flate2::read::GzDecoder;
 use flexfs_core::{Policy, Wanted};
 
 use crate::experiment::{Experiment, ExperimentError, Job, Outcome, Parameters, Results, Row, Table};
@@ -28,9 +25,8 @@ const RECORDED: &[u8] = include_bytes!("../../../fixtures/facebook.mobigen.gz");
 const BUFFER_PERCENT: u8 = 12;
 
 fn recorded() -> Result<Trace, ExperimentError> {
-    let mut bytes = Vec::new();
     let wrong = |why: String| ExperimentError::Play(PlayError::Wrong(format!("the recorded application: {why}")));
-    GzDecoder::new(RECORDED).read_to_end(&mut bytes).map_err(|error| wrong(error.to_string()))?;
+    let bytes = trace::unpacked(RECORDED.to_vec()).map_err(|error| wrong(error.to_string()))?;
     trace::read(&bytes).map_err(|error| wrong(error.to_string()))
 }
 
