@@ -1,10 +1,10 @@
 //! What a translation layer did, of its counts. Invariant: all of it was done between two moments, by whatever cause.
 
 use ftl::Counts;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Flash operations, and what they were done for.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Work {
     pub programs: u64,
     pub reads: u64,

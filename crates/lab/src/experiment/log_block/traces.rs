@@ -1,20 +1,24 @@
-//! A trace of the log-block paper on a translation layer: what it costs, and how long its requests wait. Invariant: a device is
-//! full, and the trace has run once, before anything is counted.
+//! A trace of the log-block paper on a translation layer: what it costs, and how long its requests wait. Invariant: a
+//! device is full, and the trace has run once, before anything is counted.
 
 use emulator::{Chip, Profile};
 use ftl::{BlockDevice, Device, Format, Options, Scheme, Victim};
 use serde::{Deserialize, Serialize};
 
 use super::chips::write;
+use crate::layers::replay::{ReplayConfig, ReplayFormat, TracePlacement};
 use crate::layers::workload::{Timed, Workload};
 use crate::layers::{Foresight, LayerError, LayerPlayer, Request, Work, made_on, options};
 
 /// Seeds of every trace.
 pub const SEEDS: u64 = 3;
+/// Extra blocks of Fig. 5.
+pub const EXTRA_BLOCKS: [u32; 3] = [16, 32, 64];
 /// Pages of a block of the paper's prototype.
 pub const PAGES: u32 = 32;
 const CHIP_BYTES: u64 = 16 << 20;
-/// Extra blocks that cannot be log blocks: anchors, the stream block, and free ones for merges; map blocks come to these.
+/// Extra blocks that cannot be log blocks: anchors, the stream block, and free ones for merges; map blocks come to
+/// these.
 const NO_LOGS: u32 = 6;
 /// Pages of all map blocks at least, and map blocks.
 const MAP_PAGES: u32 = 64;
@@ -119,6 +123,29 @@ impl Setup {
     }
 }
 
+/// The paper's way to measure a trace of a disk, at the addresses of the trace.
+pub fn paper_replay(scheme: Scheme, extra_blocks: u32) -> Result<ReplayConfig, LayerError> {
+    let profile = Profile::builtin("k9f5608u0m")?.with_capacity(CHIP_BYTES)?;
+    let logs = Some(logs_at_most(extra_blocks));
+    let format = ReplayFormat { extra_blocks: Some(extra_blocks), logs, map_blocks: Some(MAP_BLOCKS) };
+    let usual = ReplayConfig::new(profile, scheme);
+    Ok(ReplayConfig { format, placement: TracePlacement::AsRecorded, full: true, warm_up: true, ..usual })
+}
+
+/// The letters of schemes, from the least figure to the greatest; figures that are the same when rounded are equal.
+pub fn in_order(figures: &[(Scheme, f64)]) -> String {
+    let mut all: Vec<(i64, Scheme)> = figures.iter().map(|&(scheme, figure)| (figure.round() as i64, scheme)).collect();
+    all.sort_by_key(|&(figure, _)| figure);
+    let mut order = String::new();
+    let mut last = None;
+    for (figure, scheme) in all {
+        order += last.map_or("", |last| if last == figure { " = " } else { " < " });
+        order += scheme.letters();
+        last = Some(figure);
+    }
+    order
+}
+
 /// Log blocks at most on the paper's prototype, with so many extra blocks.
 pub fn logs_at_most(extra_blocks: u32) -> u32 {
     extra_blocks.saturating_sub(NO_LOGS + MAP_BLOCKS)
@@ -159,7 +186,7 @@ pub fn summed<'a>(all: impl IntoIterator<Item = &'a Vec<f64>>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layers::replay::{ReplayConfig, ReplayFormat, TracePlacement, replay};
+    use crate::layers::replay::replay;
     use crate::trace::block::{BlockOp, BlockRequest, BlockTrace};
 
     /// The writes of the Andrew benchmark, as a trace of a disk.
@@ -177,15 +204,9 @@ mod tests {
     #[test]
     fn a_replay_that_is_full_and_warmed_up_costs_as_in_fig_5() {
         let [.., linux] = Workload::ALL;
-        let profile = Profile::builtin("k9f5608u0m").unwrap().with_capacity(CHIP_BYTES).unwrap();
-        let format =
-            ReplayFormat { extra_blocks: Some(32), logs: Some(logs_at_most(32)), map_blocks: Some(MAP_BLOCKS) };
         for scheme in Scheme::ALL {
             let costs = Setup::paper(linux, scheme, 32).measure().unwrap();
-            let usual = ReplayConfig::new(profile.clone(), scheme);
-            let placement = TracePlacement::AsRecorded;
-            let config = ReplayConfig { format, placement, full: true, warm_up: true, ..usual };
-            let replayed = replay(&config, &andrew(1), &mut |_, _| {}).unwrap();
+            let replayed = replay(&paper_replay(scheme, 32).unwrap(), &andrew(1), &mut |_, _| {}).unwrap();
             let first = |figures: &[f64]| figures.first().copied().unwrap();
             let paid = (replayed.sectors_written as f64, replayed.extra_erases, replayed.extra_writes);
             assert_eq!(paid, (first(&costs.written), first(&costs.erases), first(&costs.writes)), "{scheme}");
