@@ -56,7 +56,7 @@ fn settling() -> Vec<Process> {
     vec![
         ("unmount", &["slc", "native", "tlc", "lanes"], Ground::Full, "write foo 0 4096; unmount".to_owned(), 1),
         ("block table", &["many-blocks"], Ground::Full, table, 0),
-        ("removal of what is open", &["slc", "native"], Ground::Tree, removal.to_owned(), 3),
+        ("removal of what is open", &["slc", "native", "lanes"], Ground::Tree, removal.to_owned(), 3),
         ("checkpoint", &["slc", "native", "tlc", "lanes"], Ground::Tree, creates + "sync; background 60; sync", 150),
     ]
 }
