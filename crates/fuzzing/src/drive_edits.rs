@@ -4,14 +4,13 @@
 //! Tags and records get right checksums again, so that what is behind them is reached. Invariant: any bytes are an input; an edit
 //! that finds nothing to change changes nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use emulator::{Chip, Corruption};
-use nand::{Cause, CellMode, Nand};
+use emulator::Chip;
 use torture::crash::VolumeOver;
 
+use crate::chip_pages::{ChipPages, PageEdit, PagePlace};
 use crate::exercise::{Use, exercise};
 use crate::record::{Record, padded, split};
 use crate::volumes::{Volume, drives};
@@ -37,45 +36,11 @@ pub struct DriveInput {
 #[derive(Clone, Copy, Debug)]
 enum DriveEdit {
     /// A field of a page's tag; the checksum is put right.
-    Tag {
-        page: u16,
-        field: u8,
-        value: u64,
-    },
+    Tag { page: u16, field: u8, value: u64 },
     /// A number of a record, or one of its entries; both checksums are put right.
-    RecordNumber {
-        record: u16,
-        number: u16,
-        value: u32,
-    },
-    /// Bytes of a page or its spare bytes; no checksum is put right.
-    Bytes {
-        page: u16,
-        offset: u16,
-        bytes: [u8; 8],
-        count: u8,
-    },
-    CopyPage {
-        from: u16,
-        to: u16,
-    },
-    CopyBlock {
-        from: u16,
-        to: u16,
-    },
-    Blank {
-        page: u16,
-    },
-    EraseBlock {
-        block: u16,
-    },
-    Unreadable {
-        page: u16,
-        once_more: bool,
-    },
-    BadBlock {
-        block: u16,
-    },
+    RecordNumber { record: u16, number: u16, value: u32 },
+    /// No checksum is put right.
+    Page(PageEdit),
 }
 
 impl DriveEdit {
@@ -90,13 +55,7 @@ impl DriveEdit {
         match record.u8(0) % 16 {
             0..4 => DriveEdit::Tag { page: first, field: form >> 2, value },
             4..8 => DriveEdit::RecordNumber { record: first, number: second, value: value as u32 },
-            8 => DriveEdit::Bytes { page: first, offset: second, bytes: record.tail(), count: form % 8 + 1 },
-            9 => DriveEdit::CopyPage { from: first, to: second },
-            10 | 11 => DriveEdit::CopyBlock { from: first, to: second },
-            12 => DriveEdit::Blank { page: first },
-            13 => DriveEdit::EraseBlock { block: first },
-            14 => DriveEdit::Unreadable { page: first, once_more: form % 2 == 1 },
-            _ => DriveEdit::BadBlock { block: first },
+            _ => DriveEdit::Page(PageEdit::decode(record)),
         }
     }
 }
@@ -123,119 +82,44 @@ impl DriveInput {
 
     /// Damages the chip of the drive, then uses what is on it.
     pub fn run(&self) {
-        let mut pages = ChipPages::of(self.volume().chip.snapshot());
-        self.edits.iter().for_each(|edit| pages.edit(edit));
-        exercise(pages.into_chip(), VolumeOver::Codesign, &self.usage);
+        let mut drive = DrivePages::of(self.volume().chip.snapshot());
+        self.edits.iter().for_each(|edit| drive.edit(edit));
+        exercise(drive.pages.into_chip(), VolumeOver::Codesign, &self.usage);
     }
 }
 
-/// A page: its bytes and its spare bytes.
-type Page = (Vec<u8>, Vec<u8>);
-
-/// The pages of a chip, to be changed behind the drive's back.
-struct ChipPages {
-    chip: Chip,
-    /// Of each block its pages in the order of units; `None` where nothing is programmed.
-    blocks: BTreeMap<u32, (CellMode, Vec<Option<Page>>)>,
-    changed: BTreeSet<u32>,
-    /// The programmed pages, and those of them that hold records: block and unit.
-    programmed: Vec<(u32, usize)>,
-    records: Vec<(u32, usize)>,
+/// The pages of a drive's chip.
+struct DrivePages {
+    pages: ChipPages,
+    /// The pages that hold records.
+    records: Vec<PagePlace>,
     /// The drive's number, which its tags' checksums begin with.
     number: u32,
-    late: Vec<DriveEdit>,
 }
 
-impl ChipPages {
-    fn of(mut chip: Chip) -> Self {
-        let geometry = chip.geometry().clone();
-        let mut blocks = BTreeMap::new();
-        for block in 0..geometry.blocks {
-            let mode = chip.block_mode(block).unwrap_or(CellMode::Slc);
-            let pages: Vec<u32> = (0..).map_while(|unit| chip.layout(mode).page(unit)).collect();
-            let read = |page| {
-                let (mut data, mut spare) =
-                    (vec![0; geometry.page_bytes as usize], vec![0; geometry.spare_bytes as usize]);
-                chip.read(block, page, 0, &mut data, &mut spare, Cause::Host).ok()?;
-                data.iter().chain(&spare).any(|&byte| byte != 0xff).then_some((data, spare))
-            };
-            blocks.insert(block, (mode, pages.into_iter().map(read).collect::<Vec<Option<Page>>>()));
-        }
-        let all = blocks
-            .iter()
-            .flat_map(|(&block, (_, pages))| (0..).zip(pages).map(move |(unit, page)| (block, unit, page)));
-        let programmed: Vec<_> = all.filter_map(|(block, unit, page)| Some((block, unit, page.as_ref()?))).collect();
-        let is_record = |page: &Page| page.0.starts_with(RECORD_MAGIC);
-        let records: Vec<_> = programmed.iter().filter(|(.., page)| is_record(page)).collect();
-        let number = records.first().map_or(0, |(.., (data, _))| u32::from_le_bytes(padded(&data[8..12])));
-        let records = records.iter().map(|&&(block, unit, _)| (block, unit)).collect();
-        let programmed = programmed.iter().map(|&(block, unit, _)| (block, unit)).collect();
-        Self { chip, blocks, changed: BTreeSet::new(), programmed, records, number, late: Vec::new() }
-    }
-
-    fn at(places: &[(u32, usize)], number: u16) -> Option<(u32, usize)> {
-        places.get(usize::from(number) % places.len().max(1)).copied()
-    }
-
-    fn block(&self, number: u16) -> u32 {
-        u32::from(number) % self.chip.geometry().blocks
-    }
-
-    fn page_mut(&mut self, (block, unit): (u32, usize)) -> Option<&mut Option<Page>> {
-        self.changed.insert(block);
-        self.blocks.get_mut(&block)?.1.get_mut(unit)
+impl DrivePages {
+    fn of(chip: Chip) -> Self {
+        let pages = ChipPages::of(chip);
+        let data = |place: &PagePlace| pages.page(*place).map(|(data, _)| data.as_slice()).unwrap_or_default();
+        let is_record = |place: &&PagePlace| data(place).starts_with(RECORD_MAGIC);
+        let records: Vec<PagePlace> = pages.programmed().iter().filter(is_record).copied().collect();
+        let number = records.first().map_or(0, |place| u32::from_le_bytes(padded(&data(place)[8..12])));
+        Self { pages, records, number }
     }
 
     fn edit(&mut self, edit: &DriveEdit) {
-        match *edit {
-            DriveEdit::Tag { page, field, value } => self.change_tag(page, field, value),
-            DriveEdit::RecordNumber { record, number, value } => self.change_record(record, number, value),
-            DriveEdit::Bytes { page, offset, bytes, count } => {
-                let place = Self::at(&self.programmed, page);
-                if let Some(Some((data, spare))) = place.and_then(|place| self.page_mut(place)) {
-                    let offset = usize::from(offset) % (data.len() + spare.len());
-                    let all = data.iter_mut().chain(spare).skip(offset).take(count.into());
-                    all.zip(bytes).for_each(|(to, from)| *to = from);
-                }
-            }
-            DriveEdit::CopyPage { from, to } => {
-                let (Some(from), Some(to)) = (Self::at(&self.programmed, from), Self::at(&self.programmed, to)) else {
-                    return;
-                };
-                let copied = self.page_mut(from).cloned();
-                if let (Some(copied), Some(to)) = (copied, self.page_mut(to)) {
-                    *to = copied;
-                }
-            }
-            DriveEdit::CopyBlock { from, to } => {
-                let (from, to) = (self.block(from), self.block(to));
-                if let Some(copied) = self.blocks.get(&from).cloned() {
-                    self.blocks.insert(to, copied);
-                    self.changed.insert(to);
-                }
-            }
-            DriveEdit::Blank { page } => {
-                let place = Self::at(&self.programmed, page);
-                if let Some(page) = place.and_then(|place| self.page_mut(place)) {
-                    *page = None;
-                }
-            }
-            DriveEdit::EraseBlock { block } => {
-                let block = self.block(block);
-                if let Some((_, pages)) = self.blocks.get_mut(&block) {
-                    pages.fill(None);
-                    self.changed.insert(block);
-                }
-            }
-            DriveEdit::Unreadable { .. } | DriveEdit::BadBlock { .. } => self.late.push(*edit),
+        match edit {
+            DriveEdit::Tag { page, field, value } => self.change_tag(*page, *field, *value),
+            DriveEdit::RecordNumber { record, number, value } => self.change_record(*record, *number, *value),
+            DriveEdit::Page(edit) => self.pages.edit(edit),
         }
     }
 
     fn change_tag(&mut self, page: u16, field: u8, value: u64) {
         let number = self.number;
-        let place = Self::at(&self.programmed, page);
+        let place = ChipPages::numbered(self.pages.programmed(), page);
         let is_record = place.is_some_and(|place| self.records.contains(&place));
-        let Some(Some((_, spare))) = place.and_then(|place| self.page_mut(place)) else { return };
+        let Some(Some((_, spare))) = place.and_then(|place| self.pages.page_mut(place)) else { return };
         let begin = spare.len() - TAG_BYTES;
         let tag = &mut spare[begin..];
         let (at, bytes) = TAG_FIELDS[usize::from(field) % TAG_FIELDS.len()];
@@ -245,8 +129,8 @@ impl ChipPages {
     }
 
     fn change_record(&mut self, record: u16, number: u16, value: u32) {
-        let place = Self::at(&self.records, record);
-        let Some(Some((data, _))) = place.and_then(|place| self.page_mut(place)) else { return };
+        let place = ChipPages::numbered(&self.records, record);
+        let Some(Some((data, _))) = place.and_then(|place| self.pages.page_mut(place)) else { return };
         let numbers = RECORD_FIELDS + (data.len() - RECORD_ENTRIES) / 4;
         let at = match usize::from(number) % numbers {
             number if number < RECORD_FIELDS => 8 + 4 * number,
@@ -257,55 +141,28 @@ impl ChipPages {
         let sum = crc32c::crc32c(data);
         data[RECORD_SUM..RECORD_SUM + 4].copy_from_slice(&sum.to_le_bytes());
     }
-
-    /// Programs what was changed, and gives the chip back.
-    fn into_chip(mut self) -> Chip {
-        for block in std::mem::take(&mut self.changed) {
-            let Some((mode, pages)) = self.blocks.get(&block) else { continue };
-            self.chip.erase(block, Cause::Host).unwrap_or_else(|error| panic!("a chip without faults: {error}"));
-            for (unit, page) in (0..).zip(pages) {
-                let Some((data, spare)) = page else { continue };
-                let programmed = self.chip.program(block, unit, *mode, data, spare, Cause::Host);
-                programmed.unwrap_or_else(|error| panic!("programming a block just erased: {error}"));
-            }
-        }
-        let settled = self.chip.barrier(&mut Vec::new());
-        settled.unwrap_or_else(|error| panic!("a chip without faults: {error}"));
-        for edit in std::mem::take(&mut self.late) {
-            let damaged = match edit {
-                DriveEdit::Unreadable { page, once_more } => {
-                    let Some((block, unit)) = Self::at(&self.programmed, page) else { continue };
-                    let mode = self.chip.block_mode(block).unwrap_or(CellMode::Slc);
-                    let Some(page) = self.chip.layout(mode).page(unit as u32) else { continue };
-                    let kind = if once_more { Corruption::Unstable } else { Corruption::Uncorrectable };
-                    self.chip.faults_mut().corrupt_page(block, page, kind)
-                }
-                DriveEdit::BadBlock { block } => self.chip.mark_bad(self.block(block)),
-                _ => Ok(()),
-            };
-            damaged.unwrap_or_else(|error| panic!("damaging the chip: {error}"));
-        }
-        self.chip
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use ftl::BlockMapDrive;
+    use nand::Nand;
 
     use super::*;
 
     fn edited(edits: &[DriveEdit]) -> Chip {
-        let mut pages = ChipPages::of(drives()[0].chip.snapshot());
-        edits.iter().for_each(|edit| pages.edit(edit));
-        pages.into_chip()
+        let mut drive = DrivePages::of(drives()[0].chip.snapshot());
+        edits.iter().for_each(|edit| drive.edit(edit));
+        drive.pages.into_chip()
     }
 
     #[test]
     fn a_drive_programmed_anew_starts_with_the_same_map() {
         for drive in drives() {
             let mut pages = ChipPages::of(drive.chip.snapshot());
-            pages.changed.extend(0..drive.chip.geometry().blocks);
+            for place in pages.programmed().to_vec() {
+                pages.page_mut(place);
+            }
             let started = |chip| BlockMapDrive::start(chip).map_err(|(_, error)| error).unwrap();
             let (before, after) = (started(drive.chip.snapshot()), started(pages.into_chip()));
             for block in 0..before.geometry().blocks {
@@ -322,12 +179,12 @@ mod tests {
             (0..drive.geometry().blocks).filter(|&block| drive.physical(block).is_some()).count()
         };
         // Each page of blocks in use says another block.
-        let pages = ChipPages::of(drives()[0].chip.snapshot());
-        let of_blocks = (0..).zip(&pages.programmed).filter(|(_, place)| !pages.records.contains(place));
+        let drive = DrivePages::of(drives()[0].chip.snapshot());
+        let of_blocks = (0..).zip(drive.pages.programmed()).filter(|(_, place)| !drive.records.contains(place));
         let moved: Vec<DriveEdit> = of_blocks.map(|(page, _)| DriveEdit::Tag { page, field: 0, value: 3 }).collect();
         assert_eq!(logical(&started(&moved).unwrap()), 1);
         assert!(logical(&before) > 5);
-        let records = 0..pages.records.len() as u16;
+        let records = 0..drive.records.len() as u16;
         let dies: Vec<DriveEdit> =
             records.map(|record| DriveEdit::RecordNumber { record, number: 1, value: 3 }).collect();
         assert!(started(&dies).is_err(), "it has other dies than its chip");

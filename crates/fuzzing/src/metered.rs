@@ -19,7 +19,7 @@ pub(crate) enum Metered {
 
 impl Metered {
     pub(crate) fn new(chip: Chip) -> Self {
-        Self::Bare(MeteredChip { chip: Box::new(chip), left: OPERATIONS_PER_CALL })
+        Self::Bare(MeteredChip::new(chip))
     }
 
     /// The chip with what is over it left out.
@@ -53,7 +53,7 @@ impl Metered {
 
     /// Another call begins.
     pub(crate) fn refill(&mut self) {
-        self.metered_mut().left = OPERATIONS_PER_CALL;
+        self.metered_mut().refill();
     }
 
     pub(crate) fn chip(&self) -> &Chip {
@@ -93,6 +93,15 @@ pub(crate) struct MeteredChip {
 }
 
 impl MeteredChip {
+    pub(crate) fn new(chip: Chip) -> Self {
+        Self { chip: Box::new(chip), left: OPERATIONS_PER_CALL }
+    }
+
+    /// Another call begins.
+    pub(crate) fn refill(&mut self) {
+        self.left = OPERATIONS_PER_CALL;
+    }
+
     fn spend(&mut self) {
         assert!(self.left > 0, "one call took {OPERATIONS_PER_CALL} operations of the chip and was not done");
         self.left -= 1;
