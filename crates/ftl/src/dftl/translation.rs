@@ -139,7 +139,8 @@ impl Dftl {
     fn rebuild(&mut self, flash: &mut Flash<impl Nand>, fragment: u32) -> Result<()> {
         self.page.fill(0xff);
         let sectors = self.shape.sectors_of(fragment);
-        let blocks = self.pages.blocks().filter(|(number, block)| block.valid > 0 && !self.map_blocks.contains(number));
+        let blocks =
+            self.pages.blocks().filter(|(number, block)| block.valid() > 0 && !self.map_blocks.contains(number));
         for block in blocks.map(|(number, _)| number).collect::<Vec<_>>() {
             for packed in self.pages.counting_in(block) {
                 let found = flash.read(self.pages.place(packed), &mut [], Cause::Metadata)?;

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use nand::Nand;
 
 use super::anchor::ANCHOR_BLOCKS;
-use super::cleaning::{BlockView, Cleaning};
+use super::cleaning::{BlockFill, Cleaning};
 use super::counting::Counting;
 use super::pool::Pool;
 use super::{Flash, Place, SectorPlace};
@@ -19,20 +19,12 @@ use crate::block_use::BlockUse;
 /// The number of no page: where a sector stands that stands nowhere.
 pub const NOWHERE: u32 = u32::MAX;
 
-/// What is known of a block.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Block {
-    /// Pages that count.
-    pub valid: u16,
-    /// It may be cleaned.
-    pub is_closed: bool,
-}
-
 /// The pages of a volume, by their numbers.
 #[derive(Clone, Debug)]
 pub struct Pages {
     pub(super) pages_per_block: u32,
-    blocks: Vec<Block>,
+    /// Of each block how many of its pages count.
+    blocks: Vec<BlockFill>,
     counting: Counting,
     /// Blocks in which a program failed, with pages that count still in them.
     pub(super) failing: Vec<u32>,
@@ -44,7 +36,7 @@ impl Pages {
         let (blocks, pages_per_block) = (flash.blocks() as usize, flash.pages_per_block());
         Self {
             pages_per_block,
-            blocks: alloc::vec![Block::default(); blocks],
+            blocks: alloc::vec![BlockFill::UNUSED; blocks],
             counting: Counting::new(blocks * pages_per_block as usize),
             failing: Vec::new(),
         }
@@ -75,7 +67,7 @@ impl Pages {
         self.counting.set(packed, true);
         let at = self.place(packed);
         if let Some(block) = self.blocks.get_mut(at.block as usize) {
-            block.valid += 1;
+            block.add();
         }
     }
 
@@ -83,12 +75,12 @@ impl Pages {
         self.counting.set(packed, false);
         let at = self.place(packed);
         if let Some(block) = self.blocks.get_mut(at.block as usize) {
-            block.valid = block.valid.saturating_sub(1);
+            block.subtract();
         }
     }
 
     /// Every block, with its number.
-    pub fn blocks(&self) -> impl Iterator<Item = (u32, Block)> + '_ {
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, BlockFill)> + '_ {
         (0..).zip(self.blocks.iter().copied())
     }
 
@@ -106,14 +98,12 @@ impl Pages {
         is_its_kind: impl Fn(u32) -> bool,
         age: impl Fn(u32) -> u64,
     ) -> Option<u32> {
-        let closed = self.blocks().filter(|&(number, block)| block.is_closed && is_its_kind(number));
-        let views = closed.map(|(block, its)| BlockView { block, valid: u32::from(its.valid), age: age(block) });
-        cleaning.choose(views, self.pages_per_block)
+        cleaning.choose(&self.blocks, self.pages_per_block, is_its_kind, age)
     }
 
     pub(super) fn set_closed(&mut self, block: u32, is_closed: bool) {
         if let Some(block) = self.blocks.get_mut(block as usize) {
-            block.is_closed = is_closed;
+            block.set_closed(is_closed);
         }
     }
 
@@ -135,27 +125,27 @@ impl Pages {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.blocks.fill(Block::default());
+        self.blocks.fill(BlockFill::UNUSED);
         self.counting.clear();
     }
 
     /// Takes blocks in which a page counts as closed, and all others as free.
     pub fn adopt<N: Nand>(&mut self, flash: &mut Flash<N>) {
         for block in self.blocks.iter_mut().skip(ANCHOR_BLOCKS as usize) {
-            block.is_closed = block.valid > 0;
+            block.set_closed(block.valid() > 0);
         }
         flash.pool = Pool::default();
-        flash.release_unused(|number| self.blocks.get(number as usize).is_some_and(|block| block.is_closed));
+        flash.release_unused(|number| self.blocks.get(number as usize).is_some_and(|block| block.is_closed()));
     }
 
     /// Names the use of the block `open`, which is being filled, and of each block with pages that count; a block for
     /// which `is_other` holds is left out.
     pub fn visit_uses(&self, open: Option<u32>, is_other: impl Fn(u32) -> bool, visit: &mut dyn FnMut(u32, BlockUse)) {
         for (number, block) in self.blocks().filter(|(number, _)| !is_other(*number)) {
-            let valid = u32::from(block.valid);
+            let valid = u32::from(block.valid());
             if open == Some(number) {
                 visit(number, BlockUse::Open(valid));
-            } else if valid > 0 || block.is_closed {
+            } else if valid > 0 || block.is_closed() {
                 visit(number, BlockUse::Pages(valid));
             }
         }
@@ -171,8 +161,8 @@ impl Pages {
         }
         for (number, block) in self.blocks() {
             let valid = self.counting_in(number).len();
-            if usize::from(block.valid) != valid {
-                findings.push(format!("block {number}: {valid} of its pages count, not {}", block.valid));
+            if usize::from(block.valid()) != valid {
+                findings.push(format!("block {number}: {valid} of its pages count, not {}", block.valid()));
             }
         }
         findings
@@ -180,6 +170,6 @@ impl Pages {
 
     /// Bytes of memory.
     pub fn ram_bytes(&self) -> usize {
-        self.blocks.capacity() * size_of::<Block>() + self.counting.ram_bytes()
+        self.blocks.capacity() * size_of::<BlockFill>() + self.counting.ram_bytes()
     }
 }
