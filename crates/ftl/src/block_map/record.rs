@@ -108,7 +108,7 @@ impl SegmentRecord {
             bytes.extend((entry.erases & ERASES_MAX | flags).to_le_bytes());
         }
         bytes.resize(page_bytes, 0);
-        let sum = checksum(0, &[], &bytes).to_le_bytes();
+        let sum = checksum(0, &bytes).to_le_bytes();
         bytes.iter_mut().skip(HEAD_BYTES - 4).zip(sum).for_each(|(to, from)| *to = from);
         bytes
     }
@@ -119,7 +119,7 @@ impl SegmentRecord {
         let sum = without_sum.get_mut(HEAD_BYTES - 4..HEAD_BYTES)?;
         let told = u32::from_le_bytes(sum.try_into().ok()?);
         sum.fill(0);
-        if bytes.get(..8)? != MAGIC || checksum(0, &[], &without_sum) != told {
+        if bytes.get(..8)? != MAGIC || checksum(0, &without_sum) != told {
             return None;
         }
         let number = |at: usize| {

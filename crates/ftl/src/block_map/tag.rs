@@ -61,7 +61,7 @@ impl BlockTag {
         let bytes = self.logical.to_le_bytes().into_iter().chain(generation).chain(erases);
         let (body, sum) = raw.split_at_mut(BODY_BYTES);
         body.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
-        sum.copy_from_slice(&checksum(drive, &[], body).to_le_bytes());
+        sum.copy_from_slice(&checksum(drive, body).to_le_bytes());
         raw
     }
 }
@@ -78,7 +78,7 @@ impl FoundTag {
             return Self::Blank;
         }
         let (body, sum) = raw.split_at(BODY_BYTES);
-        if checksum(drive, &[], body).to_le_bytes() != sum {
+        if checksum(drive, body).to_le_bytes() != sum {
             return Self::Unreadable;
         }
         let number = |from: usize, bytes: usize| {

@@ -31,7 +31,7 @@ pub use newest::{newer, still_reads, to_write_anew};
 pub use place::{Place, SectorPlace};
 use pool::Pool;
 pub use size::ChipSize;
-use tag::{TAG_BYTES, Tag};
+use tag::{TAG_BYTES, Tag, checksum};
 
 /// What was found in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub struct Flash<N> {
     pub pool: Pool,
     /// The one page buffer.
     page: Vec<u8>,
+    /// The checksum of the page buffer, where the tag read with it covers a host's bytes.
+    page_sum: Option<u32>,
     failures: Vec<nand::Failure>,
 }
 
@@ -104,6 +106,7 @@ impl<N: Nand> Flash<N> {
             counts: Counts::default(),
             pool: Pool::default(),
             page: alloc::vec![0; page_bytes],
+            page_sum: None,
             failures: Vec::new(),
         })
     }
@@ -125,7 +128,7 @@ impl<N: Nand> Flash<N> {
     }
 
     pub fn set_volume(&mut self, volume: u32) {
-        self.volume = volume;
+        (self.volume, self.page_sum) = (volume, None);
     }
 
     pub fn blocks(&self) -> u32 {
@@ -177,31 +180,36 @@ impl<N: Nand> Flash<N> {
     /// Reads a page into `data`, which is a page long, or is empty where the page buffer will do.
     pub fn read(&mut self, at: Place, data: &mut [u8], cause: Cause) -> Result<Found> {
         let page = self.physical(at)?;
+        if !data.is_empty() {
+            return Ok(self.sense(at.block, page, data, cause)?.0);
+        }
         let mut own = core::mem::take(&mut self.page);
-        let buffer = if data.is_empty() { own.as_mut_slice() } else { data };
-        let found = self.sense(at.block, page, buffer, cause);
+        let sensed = self.sense(at.block, page, &mut own, cause);
         self.page = own;
-        found
+        self.page_sum = sensed.as_ref().map_or(None, |&(_, sum)| sum);
+        Ok(sensed?.0)
     }
 
-    fn sense(&mut self, block: u32, page: u32, data: &mut [u8], cause: Cause) -> Result<Found> {
+    /// Reads a page, and the checksum of its bytes where its tag covers a host's.
+    fn sense(&mut self, block: u32, page: u32, data: &mut [u8], cause: Cause) -> Result<(Found, Option<u32>)> {
         let mut spare = [0; TAG_BYTES];
         count(&mut self.counts.reads, cause);
         match self.chip.read(block, page, 0, data, &mut spare, cause) {
             Ok(_) => {}
-            Err(NandError::Uncorrectable { .. }) => return Ok(Found::Unreadable),
+            Err(NandError::Uncorrectable { .. }) => return Ok((Found::Unreadable, None)),
             Err(error) => return Err(error.into()),
         }
         // One wrong bit is no reason to take an erased tag for another.
-        let zeros: u32 = spare.iter().map(|byte| byte.count_zeros()).sum();
+        let zeros = u128::from_le_bytes(spare).count_zeros();
         if zeros <= 1 && data.iter().all(|&byte| byte == 0xff) {
-            return Ok(Found::Erased);
+            return Ok((Found::Erased, None));
         }
-        if let Some(tag) = Tag::decode(&spare, self.volume, data) {
-            return Ok(Found::Page(tag));
+        let sum = checksum(self.volume, data);
+        if let Some(tag) = Tag::decode(&spare, sum) {
+            return Ok((Found::Page(tag), tag.kind.is_payload().then_some(sum)));
         }
-        let bare = if self.payload == Payload::Absent { Tag::decode(&spare, self.volume, &[]) } else { None };
-        Ok(bare.filter(|tag| tag.kind.is_payload()).map_or(Found::Unreadable, Found::Page))
+        let bare = if self.payload == Payload::Absent { Tag::decode(&spare, self.volume) } else { None };
+        Ok((bare.filter(|tag| tag.kind.is_payload()).map_or(Found::Unreadable, Found::Page), None))
     }
 
     /// The page buffer, as the last read into it left it.

@@ -7,13 +7,15 @@
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;
 const BODY_BYTES: usize = 12;
+const BODY_BITS: usize = 8 * BODY_BYTES;
+const STAMP_BITS: u32 = 40;
 const END: u8 = 0x80;
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A sector, at its own place of a data block or, where pages are mapped, anywhere.
-    Data,
+    Data = 1,
     /// A sector in a log block.
     Log,
     /// A sector that was copied.
@@ -33,6 +35,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// In the order of their codes.
     const ALL: [Kind; 9] = [
         Kind::Data,
         Kind::Log,
@@ -46,17 +49,7 @@ impl Kind {
     ];
 
     fn code(self) -> u8 {
-        match self {
-            Kind::Data => 1,
-            Kind::Log => 2,
-            Kind::Merged => 3,
-            Kind::Trim => 4,
-            Kind::Hole => 5,
-            Kind::Lost => 6,
-            Kind::Map => 7,
-            Kind::Anchor => 8,
-            Kind::Filler => 9,
-        }
+        self as u8
     }
 
     /// Its name where a volume is shown.
@@ -75,7 +68,7 @@ impl Kind {
     }
 
     fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.code() == code)
+        Self::ALL.get(usize::from(code).checked_sub(1)?).copied()
     }
 
     /// Whether the page holds a host's bytes, which simulations leave out.
@@ -104,55 +97,49 @@ impl Tag {
         Self { kind, ends: true, logical, stamp: 0, extra: 0 }
     }
 
-    /// The tag's bytes, with the checksum over `data` of a volume.
-    pub fn encode(&self, volume: u32, data: &[u8]) -> [u8; TAG_BYTES] {
-        let mut body = [0; BODY_BYTES];
-        let stamp = self.stamp.to_le_bytes();
-        let bytes = [self.kind.code() | if self.ends { END } else { 0 }]
-            .into_iter()
-            .chain(self.logical.to_le_bytes())
-            .chain(stamp.into_iter().take(5))
-            .chain(self.extra.to_le_bytes());
-        body.iter_mut().zip(bytes).for_each(|(slot, byte)| *slot = byte);
-        let mut tag = [0; TAG_BYTES];
-        let crc = checksum(volume, data, &body).to_le_bytes();
-        tag.iter_mut().zip(body.into_iter().chain(crc)).for_each(|(slot, byte)| *slot = byte);
-        tag
+    /// The tag's bytes, with the checksum that goes on from that of a page's bytes.
+    pub fn encode(&self, page_sum: u32) -> [u8; TAG_BYTES] {
+        let code = self.kind.code() | if self.ends { END } else { 0 };
+        let stamp = u128::from(self.stamp) & ((1 << STAMP_BITS) - 1);
+        let body = u128::from(code) | u128::from(self.logical) << 8 | stamp << 40 | u128::from(self.extra) << 80;
+        let sum = checksum(page_sum, body_of(&body.to_le_bytes()));
+        (body | u128::from(sum) << BODY_BITS).to_le_bytes()
     }
 
-    /// The tag in `spare`, if the checksum over `data` is right, or is so after one bit of the tag is corrected.
-    pub fn decode(spare: &[u8; TAG_BYTES], volume: u32, data: &[u8]) -> Option<Self> {
-        let (body, crc) = spare.split_first_chunk::<BODY_BYTES>()?;
-        let mut body = *body;
-        let crc = u32::from_le_bytes(crc.try_into().ok()?);
-        let wrong = checksum(volume, data, &body) ^ crc;
-        if wrong != 0 && wrong.count_ones() > 1 {
-            correct(&mut body, wrong)?;
+    /// The tag in `spare`, if the checksum that goes on from that of the page's bytes is right, or is so after one bit of the
+    /// tag is corrected.
+    pub fn decode(spare: &[u8; TAG_BYTES], page_sum: u32) -> Option<Self> {
+        let mut number = u128::from_le_bytes(*spare);
+        let wrong = checksum(page_sum, body_of(spare)) ^ (number >> BODY_BITS) as u32;
+        if wrong.count_ones() > 1 {
+            // The one bit of the body that explains the checksum, if any does.
+            number ^= 1 << FLIPS.iter().position(|&flip| flip == wrong)?;
         }
-        let mut bytes = body.into_iter();
-        let mut take =
-            |count: u32| (0..count).fold(0, |all, at| all | u64::from(bytes.next().unwrap_or(0)) << (8 * at));
-        let (code, logical, stamp, extra) = (take(1) as u8, take(4) as u32, take(5), take(2) as u16);
-        Some(Self { kind: Kind::from_code(code & !END)?, ends: code & END != 0, logical, stamp, extra })
+        let code = number as u8;
+        Some(Self {
+            kind: Kind::from_code(code & !END)?,
+            ends: code & END != 0,
+            logical: (number >> 8) as u32,
+            stamp: (number >> 40) as u64 & ((1 << STAMP_BITS) - 1),
+            extra: (number >> 80) as u16,
+        })
     }
 }
 
-/// Flips the one bit of `body` that explains a checksum wrong by `wrong`; `None` where no bit does.
-fn correct(body: &mut [u8; BODY_BYTES], wrong: u32) -> Option<()> {
-    let bit = FLIPS.iter().position(|&flip| flip == wrong)?;
-    *body.get_mut(bit / 8)? ^= 1 << (bit % 8);
-    Some(())
+/// A tag without its checksum.
+fn body_of(tag: &[u8; TAG_BYTES]) -> &[u8] {
+    tag.first_chunk::<BODY_BYTES>().map_or(&[], |body| body.as_slice())
 }
 
 /// What each wrong bit of a body changes in the checksum, which is linear: nothing else matters to it.
-static FLIPS: [u32; 8 * BODY_BYTES] = flips();
+static FLIPS: [u32; BODY_BITS] = flips();
 
 #[allow(clippy::indexing_slicing, reason = "evaluated when the crate is built")]
-const fn flips() -> [u32; 8 * BODY_BYTES] {
+const fn flips() -> [u32; BODY_BITS] {
     /// CRC-32C's polynomial, lowest power first.
     const POLYNOMIAL: u32 = 0x82f6_3b78;
-    let mut flips = [0; 8 * BODY_BYTES];
-    let mut bit = 8 * BODY_BYTES;
+    let mut flips = [0; BODY_BITS];
+    let mut bit = BODY_BITS;
     let mut flip = POLYNOMIAL;
     // From the last byte's highest bit to the first byte's lowest one, each is a step further from the end.
     while bit > 0 {
@@ -163,20 +150,19 @@ const fn flips() -> [u32; 8 * BODY_BYTES] {
     flips
 }
 
-/// CRC-32C of a page's bytes and a tag without its checksum, begun with a volume's number.
+/// CRC-32C of bytes that come after others with a checksum; that of none is a volume's number.
 #[cfg(feature = "std")]
-pub fn checksum(volume: u32, data: &[u8], body: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c_append(volume, data), body)
+pub fn checksum(before: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(before, bytes)
 }
 
-/// CRC-32C of a page's bytes and a tag without its checksum, begun with a volume's number.
+/// CRC-32C of bytes that come after others with a checksum; that of none is a volume's number.
 #[cfg(not(feature = "std"))]
-pub fn checksum(volume: u32, data: &[u8], body: &[u8]) -> u32 {
+pub fn checksum(before: u32, bytes: &[u8]) -> u32 {
     static CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
     // What comes before is put in its place: the digest starts from the bits of a checksum, the other way round.
-    let mut digest = CRC.digest_with_initial((!volume).reverse_bits());
-    digest.update(data);
-    digest.update(body);
+    let mut digest = CRC.digest_with_initial((!before).reverse_bits());
+    digest.update(bytes);
     digest.finalize()
 }
 
@@ -190,31 +176,32 @@ mod tests {
     fn a_tag_reads_as_it_was_written() {
         for kind in Kind::ALL {
             let tag = Tag { kind, ..TAG };
-            assert_eq!(Tag::decode(&tag.encode(9, b"page"), 9, b"page"), Some(tag));
+            assert_eq!(Tag::decode(&tag.encode(77), 77), Some(tag));
         }
     }
 
     #[test]
     fn any_one_wrong_bit_of_a_tag_is_corrected() {
-        let spare = TAG.encode(9, b"page");
+        let spare = TAG.encode(77);
         for bit in 0..8 * TAG_BYTES {
             let mut wrong = spare;
             wrong[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Tag::decode(&wrong, 9, b"page"), Some(TAG), "bit {bit}");
+            assert_eq!(Tag::decode(&wrong, 77), Some(TAG), "bit {bit}");
         }
     }
 
     #[test]
     fn the_checksum_is_crc32c_begun_with_the_volume_s_number() {
-        assert_eq!(checksum(0, b"1234", b"56789"), 0xE306_9283);
-        assert_eq!(checksum(checksum(0, b"12", b""), b"34", b"56789"), 0xE306_9283);
+        assert_eq!(checksum(0, b"123456789"), 0xE306_9283);
+        assert_eq!(checksum(checksum(checksum(0, b"12"), b""), b"3456789"), 0xE306_9283);
     }
 
     #[test]
     fn another_volume_s_page_and_one_with_other_bytes_are_not_believed() {
-        let spare = TAG.encode(9, b"page");
-        assert_eq!(Tag::decode(&spare, 8, b"page"), None);
-        assert_eq!(Tag::decode(&spare, 9, b"pag3"), None);
-        assert_eq!(Tag::decode(&[0xff; TAG_BYTES], 9, &[0xff; 4]), None);
+        let spare = TAG.encode(checksum(9, b"page"));
+        assert_eq!(Tag::decode(&spare, checksum(9, b"page")), Some(TAG));
+        assert_eq!(Tag::decode(&spare, checksum(8, b"page")), None);
+        assert_eq!(Tag::decode(&spare, checksum(9, b"pag3")), None);
+        assert_eq!(Tag::decode(&[0xff; TAG_BYTES], checksum(9, &[0xff; 4])), None);
     }
 }

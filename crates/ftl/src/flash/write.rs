@@ -5,20 +5,24 @@
 use nand::{Cause, CellMode, Nand, NandError};
 
 use super::counts::count;
-use super::tag::{Kind, Tag};
+use super::tag::{Kind, Tag, checksum};
 use super::{Flash, Outcome, Payload, Place};
 use crate::{Error, Result};
 
 impl<N: Nand> Flash<N> {
     /// Programs a page. The tag's stamp is given here.
     pub fn program(&mut self, at: Place, tag: Tag, data: &[u8], cause: Cause) -> Result<Outcome> {
-        let unit = at.page;
-        let tag = Tag { stamp: self.next_stamp, ..tag };
-        let covered = if self.payload == Payload::Absent && tag.kind.is_payload() { &[] } else { data };
-        let spare = tag.encode(self.volume, covered);
+        let is_covered = self.payload == Payload::Kept || !tag.kind.is_payload();
+        let sum = if is_covered { checksum(self.volume, data) } else { self.volume };
+        self.program_summed(at, tag, data, sum, cause)
+    }
+
+    /// Programs a page whose bytes have that checksum, if its tag covers them.
+    fn program_summed(&mut self, at: Place, tag: Tag, data: &[u8], sum: u32, cause: Cause) -> Result<Outcome> {
+        let spare = Tag { stamp: self.next_stamp, ..tag }.encode(sum);
         self.next_stamp += 1;
         count(&mut self.counts.programs, cause);
-        match self.chip.program(at.block, unit, CellMode::Slc, data, &spare, cause) {
+        match self.chip.program(at.block, at.page, CellMode::Slc, data, &spare, cause) {
             Ok(()) => self.wait(),
             Err(NandError::ProgramFailed { .. }) => Ok(Outcome::Failed),
             Err(error) => Err(error.into()),
@@ -43,6 +47,7 @@ impl<N: Nand> Flash<N> {
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<Outcome> {
         let mut page = core::mem::take(&mut self.page);
+        self.page_sum = None;
         page.fill(0);
         fill(&mut page);
         let outcome = self.program(at, tag, &page, cause);
@@ -57,7 +62,10 @@ impl<N: Nand> Flash<N> {
             return self.program_filled(at, tag, cause, |_| {});
         }
         let page = core::mem::take(&mut self.page);
-        let outcome = self.program(at, tag, &page, cause);
+        let outcome = match self.page_sum {
+            Some(sum) => self.program_summed(at, tag, &page, sum, cause),
+            None => self.program(at, tag, &page, cause),
+        };
         self.page = page;
         outcome
     }
