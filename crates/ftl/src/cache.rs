@@ -152,6 +152,9 @@ impl<D: BlockDevice> BlockDevice for WriteCache<D> {
     }
 
     fn read(&mut self, sector: u64, data: &mut [u8]) -> Result<()> {
+        if self.waiting.is_empty() {
+            return self.device.read(sector, data);
+        }
         Span::of_bytes(self, sector, data.len())?;
         let sector_bytes = self.sector_bytes();
         for (sector, data) in (sector..).zip(data.chunks_exact_mut(sector_bytes)) {
