@@ -4,7 +4,7 @@
 //! Since the hand goes by sector, entries of one translation page become victims together. Invariant: an entry that no
 //! translation page has is dirty, under the stamp of the page where the sector stands.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -12,8 +12,8 @@ use core::ops::Range;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     packed: u32,
-    /// The page's stamp; 0 where a translation page has the entry.
-    dirty: u64,
+    /// The number of its change; 0 where a translation page has the entry.
+    change: u64,
     /// Used since the hand was here.
     is_used: bool,
 }
@@ -28,16 +28,45 @@ pub struct Victim {
 #[derive(Clone, Debug)]
 pub struct MapCache {
     entries: BTreeMap<u32, Entry>,
-    /// Sectors of dirty entries by stamp.
-    dirty: BTreeMap<u64, u32>,
+    changes: Changes,
     hand: u32,
     capacity: usize,
+}
+
+/// The changes that no translation page has, in the order in which they came, which is that of their stamps. They are numbered
+/// from 1 on.
+#[derive(Clone, Debug, Default)]
+struct Changes {
+    /// Stamp and sector of each; `None`: it is out of date. The first one is not.
+    list: VecDeque<Option<(u64, u32)>>,
+    /// Changes that are no longer listed.
+    gone: u64,
+}
+
+impl Changes {
+    /// Lists the latest change of all. Its number.
+    fn add(&mut self, stamp: u64, sector: u32) -> u64 {
+        self.list.push_back(Some((stamp, sector)));
+        self.gone + self.list.len() as u64
+    }
+
+    /// The change of that number is out of date; 0 stands for none.
+    fn forget(&mut self, number: u64) {
+        let place = number.checked_sub(self.gone + 1);
+        if let Some(change) = place.and_then(|place| self.list.get_mut(place as usize)) {
+            *change = None;
+        }
+        while let Some(None) = self.list.front() {
+            self.list.pop_front();
+            self.gone += 1;
+        }
+    }
 }
 
 impl MapCache {
     /// An empty cache for so many entries.
     pub fn new(capacity: usize) -> Self {
-        Self { entries: BTreeMap::new(), dirty: BTreeMap::new(), hand: 0, capacity }
+        Self { entries: BTreeMap::new(), changes: Changes::default(), hand: 0, capacity }
     }
 
     pub fn capacity(&self) -> usize {
@@ -61,37 +90,34 @@ impl MapCache {
 
     /// Adds what a translation page says of a sector, unless it is known here.
     pub fn learn(&mut self, sector: u32, packed: u32) {
-        self.entries.entry(sector).or_insert(Entry { packed, dirty: 0, is_used: true });
+        self.entries.entry(sector).or_insert(Entry { packed, change: 0, is_used: true });
     }
 
-    /// A sector stands in another page now, of that stamp.
+    /// A sector stands in another page now, of that stamp, which is later than all before.
     pub fn change(&mut self, sector: u32, packed: u32, stamp: u64, is_used: bool) {
-        let entry = self.entries.entry(sector).or_insert(Entry { packed, dirty: 0, is_used });
-        self.dirty.remove(&entry.dirty);
-        *entry = Entry { packed, dirty: stamp, is_used: is_used || entry.is_used };
-        self.dirty.insert(stamp, sector);
+        let entry = self.entries.entry(sector).or_insert(Entry { packed, change: 0, is_used });
+        let change = self.changes.add(stamp, sector);
+        self.changes.forget(entry.change);
+        *entry = Entry { packed, change, is_used: is_used || entry.is_used };
     }
 
     /// The entry that was not used for longest, by the hand.
     pub fn victim(&mut self) -> Option<Victim> {
-        // After a round every mark is gone.
-        for _ in 0..2 * self.entries.len() {
-            let next = self.entries.range_mut(self.hand..).next();
-            let Some((&sector, entry)) = next else {
-                self.hand = 0;
-                continue;
-            };
-            self.hand = sector + 1;
-            if !core::mem::take(&mut entry.is_used) {
-                return Some(Victim { sector, is_dirty: entry.dirty != 0 });
+        // After a round every mark is gone, and the second round begins with an entry that may go.
+        for from in [self.hand, 0, 0] {
+            for (&sector, entry) in self.entries.range_mut(from..) {
+                self.hand = sector + 1;
+                if !core::mem::take(&mut entry.is_used) {
+                    return Some(Victim { sector, is_dirty: entry.change != 0 });
+                }
             }
         }
-        self.entries.first_key_value().map(|(&sector, entry)| Victim { sector, is_dirty: entry.dirty != 0 })
+        None
     }
 
     pub fn forget(&mut self, sector: u32) {
         if let Some(entry) = self.entries.remove(&sector) {
-            self.dirty.remove(&entry.dirty);
+            self.changes.forget(entry.change);
         }
     }
 
@@ -102,20 +128,22 @@ impl MapCache {
 
     /// Dirty entries of a range of sectors: sector and page.
     pub fn dirty_in(&self, sectors: Range<u32>) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.entries.range(sectors).filter(|(_, entry)| entry.dirty != 0).map(|(&sector, entry)| (sector, entry.packed))
+        self.entries
+            .range(sectors)
+            .filter(|(_, entry)| entry.change != 0)
+            .map(|(&sector, entry)| (sector, entry.packed))
     }
 
     /// A translation page has all entries of a range now.
     pub fn clean(&mut self, sectors: Range<u32>) {
         for (_, entry) in self.entries.range_mut(sectors) {
-            self.dirty.remove(&entry.dirty);
-            entry.dirty = 0;
+            self.changes.forget(core::mem::take(&mut entry.change));
         }
     }
 
     /// Stamp and sector of the oldest dirty entry outside of a range.
     pub fn oldest_dirty(&self, but: &Range<u32>) -> Option<(u64, u32)> {
-        self.dirty.iter().find(|(_, sector)| !but.contains(sector)).map(|(&stamp, &sector)| (stamp, sector))
+        self.changes.list.iter().flatten().find(|(_, sector)| !but.contains(sector)).copied()
     }
 
     /// Every entry: sector and page.
@@ -125,13 +153,13 @@ impl MapCache {
 
     /// Whether an entry is here that no translation page has.
     pub fn is_dirty(&self, sector: u32) -> bool {
-        self.entries.get(&sector).is_some_and(|entry| entry.dirty != 0)
+        self.entries.get(&sector).is_some_and(|entry| entry.change != 0)
     }
 
     /// Sectors of dirty entries, for each translation page of so many once.
     pub fn dirty_fragments(&self, sectors: u32) -> Vec<u32> {
-        let mut fragments: Vec<u32> = self.dirty.values().map(|sector| sector / sectors).collect();
-        fragments.sort_unstable();
+        let dirty = self.entries.iter().filter(|(_, entry)| entry.change != 0);
+        let mut fragments: Vec<u32> = dirty.map(|(sector, _)| sector / sectors).collect();
         fragments.dedup();
         fragments
     }
@@ -139,7 +167,7 @@ impl MapCache {
     /// Bytes of memory.
     pub fn ram_bytes(&self) -> usize {
         self.entries.len() * (size_of::<u32>() + size_of::<Entry>())
-            + self.dirty.len() * (size_of::<u64>() + size_of::<u32>())
+            + self.changes.list.len() * (size_of::<u64>() + size_of::<u32>())
     }
 }
 

@@ -134,7 +134,9 @@ impl Dftl {
         self.cache.clear();
         self.map_blocks.clear();
         self.directory.fill(NOWHERE);
-        for (&sector, &(stamp, packed)) in &survey.changed {
+        let mut changed: Vec<_> = survey.changed.iter().collect();
+        changed.sort_unstable_by_key(|(_, (stamp, _))| *stamp);
+        for (&sector, &(stamp, packed)) in changed {
             self.pages.counts_now(packed);
             self.cache.change(sector, packed, stamp, false);
         }
