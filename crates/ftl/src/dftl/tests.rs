@@ -5,6 +5,7 @@ use emulator::{Chip, Corruption, Profile};
 use super::*;
 use crate::device::BlockDevice;
 use crate::flash::Place;
+use crate::flash::tag::{Kind, Tag};
 use crate::translation::Translation;
 
 type Device = Translation<Chip, Dftl>;
@@ -107,4 +108,25 @@ fn an_opening_reads_few_data_blocks_though_one_sector_is_used_all_the_time_and_n
     let reads = device.flash.counts().all_reads();
     assert!(reads < known + waiting + 2 * 32, "{reads} reads, of which {known} are for what is known of blocks");
     read_all(&mut device, "opened");
+}
+
+/// A fuzzer found it: the tag of a page in use was changed to sector 4,294,967,295, which cleaning added to the map.
+#[test]
+fn a_page_whose_tag_names_no_sector_of_the_volume_is_cleaned_as_lost() {
+    let mut device = in_use();
+    let Translation { flash, map } = &mut device;
+    let program =
+        |flash: &mut Flash<Chip>, at| flash.program(at, Tag::new(Kind::Data, u32::MAX), &page(5, 9), nand::Cause::Host);
+    let packed = map.pages.append(flash, &mut map.data_head, program).unwrap();
+    let was = map.look_up(flash, 5, 6).unwrap();
+    map.pages.counts_no_more(was);
+    map.cache.change(5, packed, flash.next_stamp() - 1, true);
+    map.move_page(flash, packed).unwrap();
+    for sector in (0..SECTORS).filter(|&sector| sector != 5) {
+        device.write(sector, &page(sector, if sector % 7 == 0 { 2 } else { 1 })).unwrap();
+    }
+    assert_eq!(device.check().unwrap(), ["sector 5 cannot be read"]);
+    assert_eq!(device.read(5, &mut [0; 512]), Err(crate::Error::Unreadable { sector: 5 }));
+    device.write(5, &page(5, 1)).unwrap();
+    read_all(&mut device, "written after the loss");
 }
