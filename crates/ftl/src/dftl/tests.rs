@@ -112,7 +112,7 @@ fn an_opening_reads_few_data_blocks_though_one_sector_is_used_all_the_time_and_n
 
 /// A fuzzer found it: the tag of a page in use was changed to sector 4,294,967,295, which cleaning added to the map.
 #[test]
-fn a_page_whose_tag_names_no_sector_of_the_volume_is_cleaned_as_lost() {
+fn a_page_whose_tag_names_no_sector_is_cleaned_as_lost() {
     let mut device = in_use();
     let Translation { flash, map } = &mut device;
     let program =
