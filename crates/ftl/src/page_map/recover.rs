@@ -49,7 +49,7 @@ impl PageMap {
                 let its = match tag.kind {
                     Kind::Trim => {
                         trims.push(packed);
-                        ranges(flash.page(), tag.logical)
+                        ranges(flash.page(), tag.logical, latest.len() as u32)
                     }
                     Kind::Data | Kind::Merged | Kind::Lost => alloc::vec![(tag.logical, 1)],
                     _ => continue,

@@ -52,9 +52,38 @@ pub(super) fn ranges_max(page_bytes: usize) -> usize {
     (page_bytes / RANGE_BYTES - 1).max(1)
 }
 
-/// The ranges that a page gives up, as many as its tag says.
-pub(super) fn ranges(page: &[u8], count: u32) -> Vec<(u32, u32)> {
+/// The ranges that a page gives up, as many as its tag says, on a volume of so many sectors. They ascend as they were written;
+/// where a page says otherwise, the rest of it counts for nothing.
+pub(super) fn ranges(page: &[u8], count: u32, sectors: u32) -> Vec<(u32, u32)> {
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |all, &byte| all << 8 | u32::from(byte));
-    let ranges = page.chunks_exact(RANGE_BYTES).take(count as usize);
-    ranges.map(|range| range.split_at(RANGE_BYTES / 2)).map(|(first, count)| (number(first), number(count))).collect()
+    let told = page.chunks_exact(RANGE_BYTES).take(count as usize);
+    let told = told.map(|range| range.split_at(RANGE_BYTES / 2)).map(|(first, count)| (number(first), number(count)));
+    let mut free_from = 0;
+    let ascending = told.take_while(|&(first, count)| {
+        let end = first.saturating_add(count);
+        let follows = first >= free_from && end <= sectors;
+        free_from = end;
+        follows
+    });
+    ascending.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A fuzzer changed a range to 4,227,858,432 sectors, over which an opening went one by one, for each such range.
+    #[test]
+    fn ranges_beyond_the_volume_or_over_each_other_count_for_nothing() {
+        let page = |told: &[(u32, u32)]| -> Vec<u8> {
+            told.iter().flat_map(|(first, count)| [first.to_le_bytes(), count.to_le_bytes()].concat()).collect()
+        };
+        let sound = [(0, 3), (3, 1), (90, 10)];
+        assert_eq!(ranges(&page(&sound), 3, 100), sound);
+        assert_eq!(ranges(&page(&sound), 2, 100), sound[..2]);
+        assert_eq!(ranges(&page(&sound), 3, 99), sound[..2]);
+        assert_eq!(ranges(&page(&[(4, 2), (5, 4_227_858_432)]), 2, 100), [(4, 2)]);
+        assert_eq!(ranges(&page(&[(4, 2), (5, 90), (5, 90)]), 3, 100), [(4, 2)]);
+        assert_eq!(ranges(&page(&[(u32::MAX, 2)]), 1, 100), []);
+    }
 }
