@@ -74,7 +74,7 @@ mod tests {
 
     /// A fuzzer changed a range to 4,227,858,432 sectors, over which an opening went one by one, for each such range.
     #[test]
-    fn ranges_beyond_the_volume_or_over_each_other_count_for_nothing() {
+    fn ranges_beyond_the_volume_or_out_of_order_count_for_nothing() {
         let page = |told: &[(u32, u32)]| -> Vec<u8> {
             told.iter().flat_map(|(first, count)| [first.to_le_bytes(), count.to_le_bytes()].concat()).collect()
         };
