@@ -50,7 +50,7 @@ impl Changes {
         self.gone + self.list.len() as u64
     }
 
-    /// The change of that number is out of date; 0 stands for none.
+    /// The change of that number is out of date; no change has the number 0.
     fn forget(&mut self, number: u64) {
         let place = number.checked_sub(self.gone + 1);
         if let Some(change) = place.and_then(|place| self.list.get_mut(place as usize)) {

@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 
 use nand::{Cause, Nand};
 
+use super::recover::is_sector;
 use super::{Dftl, NOWHERE, RESERVE_BLOCKS};
 use crate::flash::cleaning::Cleaning;
-use crate::flash::tag::{Kind, Tag};
 use crate::flash::{Flash, Found};
 use crate::{Error, Result};
 
@@ -104,8 +104,7 @@ impl Dftl {
     /// Copies a page that counts to the data head.
     pub(super) fn move_page(&mut self, flash: &mut Flash<impl Nand>, packed: u32) -> Result<()> {
         let found = flash.read(self.pages.place(packed), &mut [], Cause::Gc)?;
-        let is_sector = |tag: &Tag| tag.kind.is_payload() || tag.kind == Kind::Lost;
-        let tag = found.tag().filter(|tag| is_sector(tag) && tag.logical < self.shape.sectors);
+        let tag = found.tag().filter(|&tag| is_sector(tag) && tag.logical < self.shape.sectors);
         // A page that says nothing of a sector of the volume has lost the one that the map has here.
         let (sector, found) = match tag {
             Some(tag) => (Some(tag.logical), found),

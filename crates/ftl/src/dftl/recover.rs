@@ -228,6 +228,6 @@ impl Dftl {
 }
 
 /// Whether a page says where its sector stands.
-fn is_sector(tag: Tag) -> bool {
+pub(super) fn is_sector(tag: Tag) -> bool {
     tag.kind.is_payload() || tag.kind == Kind::Lost
 }

@@ -110,6 +110,17 @@ fn an_opening_reads_few_data_blocks_though_one_sector_is_used_all_the_time_and_n
     read_all(&mut device, "opened");
 }
 
+#[test]
+fn an_opening_knows_which_change_is_the_oldest() {
+    let mut device = made();
+    for sector in [30, 20, 10] {
+        device.write(sector, &page(sector, 1)).unwrap();
+    }
+    let device = Device::recover(device.into_chip(), Options::default()).unwrap();
+    let (_, sector) = device.map.cache.oldest_dirty(&(0..0)).unwrap();
+    assert_eq!(sector, 30, "it was written first, though other sectors come before it");
+}
+
 /// A fuzzer found it: the tag of a page in use was changed to sector 4,294,967,295, which cleaning added to the map.
 #[test]
 fn a_page_whose_tag_names_no_sector_is_cleaned_as_lost() {
