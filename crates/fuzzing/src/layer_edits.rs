@@ -58,12 +58,7 @@ enum LayerEdit {
 impl LayerEdit {
     fn decode(record: &Record) -> Self {
         let (first, second, form) = (record.u16(2), record.u16(4), record.u8(1));
-        let value = match form % 4 {
-            0 => record.tail_u64(),
-            1 => record.tail_u64() & 0xff,
-            2 => u64::MAX,
-            _ => 0,
-        };
+        let value = record.field_value(form);
         match record.u8(0) % 16 {
             0..4 => Self::Tag { page: first, field: form >> 2, value },
             4..8 => Self::Data { page: first, offset: second, bytes: record.tail(), count: form % 8 + 1 },

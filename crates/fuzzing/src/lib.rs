@@ -2,10 +2,9 @@
 //!
 //! `volumes` makes small real volumes, `slots` reaches what stands on their chips, `fields` knows where the numbers in
 //! it are, `edits` reads an input as a list of changes to them. `exercise` mounts what came of it and uses it.
-//! `chip_pages` has the pages of a chip, which
-//! `drive_edits` changes under a drive and `layer_edits` under a translation layer; `image_file` works one level below, `operations` drives a sound volume beside the model,
-//! `card_client` a card beside a shadow of its disk. Invariant: one
-//! input always does the same, whatever ran before it in the process.
+//! `chip_pages` has the pages of a chip, which `drive_edits` changes under a drive and `layer_edits` under a translation
+//! layer. `image_file` works one level below. `operations` drives a sound volume beside the model, `card_client` a card
+//! beside a shadow of its disk. Invariant: one input always does the same, whatever ran before it in the process.
 
 pub mod card_client;
 mod chip_pages;

@@ -27,6 +27,16 @@ impl Record {
     pub(crate) fn tail_u64(&self) -> u64 {
         u64::from_le_bytes(self.tail())
     }
+
+    /// A number for a field of a tag: the last 8 bytes or the first of these, or an end of the range.
+    pub(crate) fn field_value(&self, form: u8) -> u64 {
+        match form % 4 {
+            0 => self.tail_u64(),
+            1 => self.tail_u64() & 0xff,
+            2 => u64::MAX,
+            _ => 0,
+        }
+    }
 }
 
 /// The first `HEAD` bytes, filled up with zeros, and the records behind them.
